@@ -1,0 +1,67 @@
+"""Fixtures: a browser, the built book over file:// and http."""
+
+import functools
+import http.server
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILT = ROOT / "_build" / "html"
+FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+         "--disable-component-update --disable-sync").split()
+
+
+def missing(what):
+    """Skip with a reason; in CI a missing piece is a failure."""
+    if os.environ.get("TPMODEL_CI"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium of the system."""
+    from playwright.sync_api import sync_playwright
+
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        missing("no Chromium on this machine: install it (Debian: apt install chromium) to test the page")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def blank(browser):
+    """An empty page."""
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
+@pytest.fixture(scope="session")
+def book():
+    """The folder of the built book."""
+    if not (BUILT / "index.html").exists():
+        missing("the book is not built: run `make book` first to test its pages")
+    return BUILT
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def served(book):
+    """The book's address on localhost, from a sub-path as a project page would have it."""
+    handler = functools.partial(Quiet, directory=str(book.parent))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/html"
+    server.shutdown()

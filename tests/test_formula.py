@@ -1,0 +1,330 @@
+"""The recorder: what it keeps, what it refuses, and that all forms of a formula agree to the bit."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpmodel import figures, ops, printers
+from tpmodel.formula import REGISTRY, Formula, View, formula
+from tpmodel.formulas import collectives, decode, memory
+from tpmodel.tree import Node, walk
+from tpmodel.vocabulary import NAMES, check
+
+FORMULAS = list(REGISTRY.values())
+SMALL = {"layers", "full_layers", "ranks", "kv_heads", "head_elements", "hidden"}
+
+
+def points(form, count, seed=0):
+    """`count` random points inside the domains of a formula's parameters, as lists of floats."""
+    rng = np.random.default_rng(seed)
+    columns = []
+    for name in form.parameters:
+        domain = NAMES[name].domain
+        if domain.startswith("int"):
+            column = np.floor(10 ** rng.uniform(0, 3, count))
+        elif domain in ("[0,1]", "(0,1]", "[0,1)"):
+            column = rng.uniform(0.01, 0.99, count)
+        else:
+            column = 10 ** rng.uniform(-6, 12, count)
+            column[::17] = np.round(column[::17]) + 1
+            if domain == "real":
+                column *= rng.choice([-1, 1], count)
+        columns.append(column)
+    return [list(map(float, row)) for row in zip(*columns)]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
+def test_javascript_equals_python_to_the_bit(form, blank):
+    rows = points(form, 1000)
+    library = printers.javascript_library(FORMULAS)
+    theirs = blank.evaluate(f"rows => {{ const F = {library}; return rows.map(row => F.{form.__name__}(...row)); }}", rows)
+    ours = [form(*row) for row in rows]
+    assert list(map(float, theirs)) == ours
+
+
+@pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
+def test_arrays_equal_numbers_to_the_bit(form):
+    rows = points(form, 300, seed=1)
+    array = form(*map(np.array, zip(*rows)))
+    assert list(array) == [form(*row) for row in rows]
+
+
+@pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
+def test_sympy_agrees(form):
+    for row in points(form, 5, seed=2):
+        expression = form.expr(**dict(zip(form.parameters, row)))
+        assert float(expression) == pytest.approx(form(*row), rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
+def test_docstring_names_everything(form):
+    for word in (*form.parameters, "returns", "limits", "source", ">>>"):
+        text = form.__doc__
+        assert word in text or "as in" in text, f"{form.__name__}: docstring does not mention {word}"
+
+
+# --- units ---------------------------------------------------------------------------------------
+
+PER = {"byte": {"B": 1}, "s": {"s": 1}, "token": {}, "byte/s": {"B": 1, "s": -1}, "token/s": {"s": -1},
+       "byte/token": {"B": 1}, "FLOP": {"F": 1}, "FLOP/s": {"F": 1, "s": -1}, "FLOP/byte": {"F": 1, "B": -1},
+       "document/s": {"s": -1}, "": {}}
+
+
+def unit_of(node):
+    """The unit of a node as powers of byte, second, FLOP; None for a zero, which fits everything."""
+    kind = node.kind
+    if kind == "number":
+        return None if node.value == 0 else {}
+    if kind == "name":
+        return PER[NAMES[node.value].unit]
+    if kind == "bound":
+        return {}
+    if kind == "call":
+        for parameter, arg in zip(node.value.parameters, node.args):
+            assert unit_of(arg) in (PER[NAMES[parameter].unit], None), f"{node.value.__name__}({parameter})"
+        return PER[NAMES[node.value.__name__].unit]
+    if kind in ("*", "/"):
+        left, right = (unit_of(arg) or {} for arg in node.args)
+        sign = 1 if kind == "*" else -1
+        total = {u: left.get(u, 0) + sign * right.get(u, 0) for u in {*left, *right}}
+        return {u: power for u, power in total.items() if power}
+    if kind == "best":
+        unit_of(node.args[2])
+        return {}
+    args = node.args
+    if node.value == "where":
+        assert unit_of(args[0].args[0]) == unit_of(args[0].args[1]) or None in map(unit_of, args[0].args)
+        args = args[1:]
+    units = [unit for unit in map(unit_of, args) if unit is not None]
+    assert all(unit == units[0] for unit in units), f"adds or compares {units}"
+    return units[0] if units else None
+
+
+@pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
+def test_units(form):
+    assert unit_of(form.tree) == PER[NAMES[form.__name__].unit]
+
+
+def test_the_unit_check_can_fail():
+    wrong = Node("name", "message_bytes") * Node("name", "link_bytes_per_s")
+    assert unit_of(wrong) != PER["s"]
+    with pytest.raises(AssertionError):
+        unit_of(Node("name", "message_bytes") + Node("name", "link_latency_s"))
+
+
+# --- what cannot be recorded ---------------------------------------------------------------------
+
+REFUSED = {
+    "if": lambda layers: 1 if layers > 2 else 2,
+    "and": lambda layers: layers > 1 and layers,
+    "max": lambda layers: max(layers, 1),
+    "min": lambda layers: min(1, layers),
+    "//": lambda layers: layers // 2,
+    "r//": lambda layers: 2 // layers,
+    "%": lambda layers: layers % 2,
+    "r%": lambda layers: 5 % layers,
+    "**": lambda layers: layers**2,
+    "r**": lambda layers: 2**layers,
+    "abs": lambda layers: abs(layers),
+    "int": lambda layers: int(layers),
+    "float": lambda layers: float(layers),
+    "round": lambda layers: round(layers),
+    "round2": lambda layers: round(layers, 2),
+    "==": lambda layers: layers == 1,
+    "!=": lambda layers: layers != 1,
+    "chain": lambda layers: 1 < layers < 3,
+    "not": lambda layers: not layers,
+    "math.sqrt": lambda layers: math.sqrt(layers),
+    "math.floor": lambda layers: math.floor(layers),
+    "math.ceil": lambda layers: math.ceil(layers),
+    "math.trunc": lambda layers: math.trunc(layers),
+    "np.sqrt": lambda layers: np.sqrt(layers),
+    "np.maximum": lambda layers: np.maximum(layers, 1),
+    "np array": lambda layers: np.array([1.0, 2.0]) * layers,
+    "range": lambda layers: sum(range(layers)),
+    "iterate": lambda layers: sum(layers),
+    "len": lambda layers: len(layers),
+    "index": lambda layers: layers[0],
+    "[][x]": lambda layers: [1, 2][layers],
+    "in": lambda layers: 1 in layers,
+    "&": lambda layers: (layers > 1) & (layers < 3),
+    "|": lambda layers: (layers > 1) | (layers < 3),
+    "~": lambda layers: ~layers,
+    "divmod": lambda layers: divmod(layers, 2),
+    "<<": lambda layers: layers << 1,
+    "@": lambda layers: layers @ layers,
+    "bool": lambda layers: layers + True,
+    "text": lambda layers: layers + "1",
+    "none": lambda layers: None,
+    "complex": lambda layers: complex(layers),
+}
+
+
+@pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
+def test_what_the_recorder_does_not_know_is_refused_when_defined(body):
+    def hidden(layers):
+        return body(layers)
+
+    with pytest.raises(TypeError) as error:
+        formula(hidden)
+    assert str(error.value)
+    assert "hidden" not in REGISTRY
+
+
+def test_names_come_from_the_vocabulary():
+    with pytest.raises(NameError, match="'colour' is not in tpmodel/vocabulary.py"):
+        exec("@formula\ndef hidden(colour): return colour", {"formula": formula})
+    with pytest.raises(NameError, match="'shade' is not in"):
+        exec("@formula\ndef shade(layers): return layers", {"formula": formula})
+
+
+def test_a_parameter_without_use_a_default_and_a_star_are_refused():
+    with pytest.raises(TypeError, match="does not use ranks"):
+        exec("@formula\ndef hidden(layers, ranks): return layers", {"formula": formula})
+    with pytest.raises(TypeError, match="no defaults"):
+        exec("@formula\ndef hidden(layers=1): return layers", {"formula": formula})
+    with pytest.raises(TypeError, match="no defaults"):
+        exec("@formula\ndef hidden(*layers): return layers", {"formula": formula})
+
+
+def test_a_zero_denominator_is_refused_when_defined():
+    with pytest.raises(TypeError, match="divides by message_bytes"):
+        exec("@formula\ndef hidden(message_bytes): return 1 / (2 * message_bytes)", {"formula": formula})
+
+
+# --- bad numbers ---------------------------------------------------------------------------------
+
+BAD = [-1.0, float("nan"), float("inf"), "20", None, True, [1.0], 1j, 10**400, np.array(["a"]), np.array([]),
+       np.array([1.0, -1.0]), np.array([1.0, np.nan]), np.array([True])]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda b: repr(b)[:20])
+def test_bad_numbers_are_named(bad):
+    with pytest.raises(ValueError) as error:
+        collectives.allreduce_s(message_bytes=1, ranks=2, link_bytes_per_s=1, allreduce_latency_s=bad)
+    message = str(error.value)
+    assert message.startswith("allreduce_latency_s [s] = ") and "it must be a finite number >= 0" in message
+    assert "\n" not in message and len(message) < 250
+
+
+def test_zero_where_it_divides_is_named():
+    with pytest.raises(ValueError, match=r"link_bytes_per_s \[byte/s\] = 0 is not accepted.*must be a finite number > 0"):
+        collectives.allreduce_s(1, 2, 0, 0)
+    with pytest.raises(ValueError, match=r"ranks = 1.5 is not accepted.*whole number >= 1"):
+        collectives.allreduce_wire_bytes(1, 1.5)
+    with pytest.raises(ValueError, match=r"utilisation_frac = 1.01 .*above 0, at most 1"):
+        memory.budget_bytes(1, 1.01)
+
+
+def test_shapes_that_do_not_fit_are_named():
+    with pytest.raises(ValueError, match=r"allreduce_wire_bytes: shapes.*message_bytes \(3,\), ranks \(4,\)"):
+        collectives.allreduce_wire_bytes(np.ones(3), np.ones(4))
+
+
+def test_missing_and_unknown_arguments_are_named():
+    with pytest.raises(TypeError, match="allreduce_wire_bytes needs ranks"):
+        collectives.allreduce_wire_bytes(1)
+    with pytest.raises(TypeError, match="no free parameter rank"):
+        collectives.allreduce_wire_bytes(1, rank=2)
+    with pytest.raises(TypeError, match="takes 2 values"):
+        collectives.allreduce_wire_bytes(1, 2, 3)
+
+
+def test_large_integers_do_not_overflow():
+    tokens = np.array([2**40], dtype=np.int64)
+    assert memory.kv_cache_bytes(tokens, 2**40)[0] == 2.0**80
+
+
+# --- ops, View, printing -------------------------------------------------------------------------
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_ops_agree_between_numbers_and_arrays(a, b):
+    pair = np.array([a]), np.array([b])
+    assert ops.maximum(a, b) == ops.maximum(*pair)[0] == max(a, b)
+    assert ops.minimum(a, b) == ops.minimum(*pair)[0] == min(a, b)
+    assert ops.floor(a) == ops.floor(pair[0])[0] and ops.ceil(a) == ops.ceil(pair[0])[0]
+    assert ops.where(a < b, a, b) == ops.where(pair[0] < pair[1], *pair)[0]
+
+
+@given(st.integers(1, 20), st.integers(1, 30), st.floats(0.1, 30))
+@settings(max_examples=60)
+def test_best_is_the_smallest(lo, span, target):
+    cost = lambda i: (i - target) * (i - target)
+    hi = lo + span
+    expected = min(range(lo, hi + 1), key=cost)
+    assert ops.best(float(lo), float(hi), cost) == expected
+    assert ops.best(np.array([float(lo)]), np.array([float(hi)]), cost)[0] == expected
+
+
+def test_best_in_javascript(blank):
+    tree = ops.best(Node("number", 1), Node("name", "layers"), lambda i: (i - Node("name", "hidden")) * (i - Node("name", "hidden")))
+    function = printers.javascript_function(["layers", "hidden"], [tree], single=True)
+    assert blank.evaluate(f"() => {{ const F = {printers.javascript_library([])}; return ({function})(20, 7.4); }}") == 7
+
+
+def test_view_fills_by_name_and_says_what_is_missing():
+    v = View({"message_bytes": 100, "ranks": 2})
+    assert v(collectives.allreduce_wire_bytes) == 100
+    assert v(collectives.allreduce_wire_bytes, ranks=1) == 0
+    with pytest.raises(AttributeError, match="holds no link_bytes_per_s"):
+        v(collectives.allreduce_s)
+    with pytest.raises(TypeError, match="has no parameter layers"):
+        v(collectives.allreduce_wire_bytes, layers=2)
+    with pytest.raises(AttributeError, match="read only"):
+        v.ranks = 3
+
+
+def test_formula_objects_pickle_and_show_their_doctests():
+    assert pickle.loads(pickle.dumps(decode.decode_s)) is decode.decode_s
+    assert isinstance(decode.decode_s, Formula) and decode.decode_s.__wrapped__.__doc__ == decode.decode_s.__doc__
+
+
+N = lambda name: Node("name", name)
+
+
+@pytest.mark.parametrize("tree, latex, javascript", [
+    (N("layers") - (N("hidden") - N("ranks")), r"L - \left(H - N\right)", "layers - (hidden - ranks)"),
+    (N("layers") - N("hidden") - N("ranks"), "L - H - N", "layers - hidden - ranks"),
+    (N("layers") * 2, r"L \cdot 2", "layers * 2"),
+    (2 * (N("ranks") - 1) / N("ranks"), r"\frac{2 \, \left(N - 1\right)}{N}", "2 * (ranks - 1) / ranks"),
+    (N("layers") / (N("hidden") * N("ranks")), r"\frac{L}{H \, N}", "layers / (hidden * ranks)"),
+    (N("layers") * (N("hidden") * N("ranks")), r"L \, H \, N", "layers * (hidden * ranks)"),
+    (-(N("layers") + 1), r"-\left(L + 1\right)", "-(layers + 1)"),
+    (N("layers") + -2.5, "L + -2.5", "layers + -2.5"),
+    (N("layers") * 1e-6, r"L \cdot 10^{-6}", "layers * 1e-06"),
+    (N("layers") / 2**30, r"\frac{L}{\mathrm{GiB}}", "layers / 1073741824"),
+    (ops.ceil(N("layers") / 2), r"\left\lceil \frac{L}{2} \right\rceil", "Math.ceil(layers / 2)"),
+])
+def test_printers(tree, latex, javascript):
+    assert printers.latex(tree) == latex
+    assert printers.javascript_expression(tree) == javascript
+
+
+def test_a_value_used_twice_is_computed_once():
+    twice = N("layers") * N("hidden")
+    assert printers.javascript_function(["layers", "hidden"], [twice + twice], single=True) == (
+        "(layers, hidden) => { const $0 = layers * hidden; return $0 + $0; }")
+
+
+def test_latex_of_a_call_lists_only_what_differs():
+    assert decode.decode_s.latex() == r"t = t_w + t_{\mathrm{kv}} + t_{\mathrm{comm}}"
+    assert r"t_w\left(\eta = 1\right)" in decode.decode_bound_tokens_per_s.latex()
+    assert r"t_w" not in decode.decode_s.latex("all")
+
+
+def test_every_name_of_the_vocabulary_is_used():
+    """A term that nothing uses is dead: no formula, no parameter, no figure."""
+    used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
+    for make in figures.ALL:
+        for nodes in make().recorded.values():
+            used |= {node.value for tree in nodes for node in walk(tree) if node.kind == "name"}
+    assert set(NAMES) - used == set()
+
+
+def test_check_keeps_ints_exact():
+    assert check("tokens", 2**53) == 2.0**53

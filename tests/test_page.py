@@ -1,0 +1,231 @@
+"""The built pages in Chromium: every control moves the geometry to where matplotlib draws it."""
+
+import random
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from tpmodel import figures
+from tpmodel.live import drawing
+
+pytestmark = pytest.mark.browser
+
+FIGURES = {make().name: make() for make in figures.ALL}
+CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
+
+
+@pytest.fixture(params=["file", "http"])
+def address(request, book, served):
+    return book.as_uri() if request.param == "file" else served
+
+
+def open_page(browser, address, path, **options):
+    """A page that keeps its requests and console messages."""
+    page = browser.new_page(**options)
+    page.seen, page.said = [], []
+    page.on("request", lambda request: page.seen.append(request.url))
+    page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
+    page.goto(f"{address}/{path}")
+    return page
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", text)]
+
+
+def matplotlib_geometry(figure, texts):
+    """Mark -> numbers of its path, or its place, from matplotlib's own SVG."""
+    tree = ElementTree.fromstring(drawing.svg(figure, texts)[0])
+    groups = {group.get("id"): group for group in tree.iter() if group.get("id")}
+    found = {}
+    for mark in figure.marks:
+        group = groups[f"{figure.name}-{mark.name}"]
+        if mark.kind in ("marker", "label"):
+            tag = "use" if mark.kind == "marker" else "text"
+            target = next(node for node in group.iter() if node.tag.endswith(tag))
+            found[mark.name] = [float(target.get("x")), float(target.get("y"))]
+        else:
+            path = next(node for node in group.iter() if node.tag.endswith("path"))
+            found[mark.name] = numbers(path.get("d"))
+    return found
+
+
+READ = """([name, marks]) => Object.fromEntries(marks.map(([mark, kind]) => {
+  const group = document.getElementById(`${name}-${mark}`);
+  if (kind === "marker" || kind === "label") {
+    const target = group.querySelector(kind === "marker" ? "use" : "text");
+    return [mark, `${target.getAttribute("x")} ${target.getAttribute("y")}`];
+  }
+  return [mark, group.querySelector("path").getAttribute("d")];
+}))"""
+
+
+def page_geometry(page, figure):
+    read = page.evaluate(READ, [figure.name, [[mark.name, mark.kind] for mark in figure.marks]])
+    return {mark: numbers(text) for mark, text in read.items()}
+
+
+def same(page, figure, texts):
+    theirs, ours = page_geometry(page, figure), matplotlib_geometry(figure, texts)
+    for mark in ours:
+        assert len(theirs[mark]) == len(ours[mark]), f"{mark} at {texts}"
+        worst = max(abs(a - b) for a, b in zip(theirs[mark], ours[mark]))
+        assert worst < 0.02, f"{mark} is off by {worst} at {texts}"
+    for name, text in figure.shown_texts(texts).items():
+        place = f"#{figure.name}-{name.removeprefix('label-')}" + (" text" if name.startswith("label-") else "")
+        assert page.text_content(place) == text, f"{name} at {texts}"
+    return theirs
+
+
+def move(page, figure, control, text):
+    """Set a control as a reader would: choose, or slide."""
+    identity = f"#{figure.name}-set-{control.name}"
+    if control.kind == "choice":
+        page.select_option(identity, label=text)
+    else:
+        page.evaluate("""([identity, index]) => {
+          const input = document.querySelector(identity);
+          input.value = index;
+          input.dispatchEvent(new Event("input", { bubbles: true }));
+          input.dispatchEvent(new Event("change", { bubbles: true }));
+        }""", [identity, control.texts.index(text)])
+
+
+BEFORE = {("decode-time", "kv_dtype"): {"context_tokens": "131072"}}  # a control that needs another to show
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_control_moves_the_page_to_matplotlibs_drawing(name, browser, address):
+    figure = FIGURES[name]
+    page = open_page(browser, address, CHAPTER[name])
+    rng = random.Random(7)
+    start = same(page, figure, {})
+    for control in figure.controls:
+        texts = dict(BEFORE.get((name, control.name), {}))
+        for other, text in texts.items():
+            move(page, figure, next(c for c in figure.controls if c.name == other), text)
+        before = page_geometry(page, figure)
+        options = control.texts if control.kind == "slider" else tuple(control.options)
+        chosen = {options[0], options[-1], rng.choice(options)} - {control.start}
+        moved = False
+        for text in sorted(chosen):
+            move(page, figure, control, text)
+            moved |= same(page, figure, {**texts, control.name: text}) != before
+        assert moved, f"{control.label} moves no geometry"
+        page.click(f"#{name} .tp-reset")
+        assert page_geometry(page, figure) == start
+    assert page.said == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_random_settings_of_all_controls(name, browser, book):
+    figure = FIGURES[name]
+    page = open_page(browser, book.as_uri(), CHAPTER[name])
+    rng = random.Random(11)
+    for _ in range(5):
+        texts = {}
+        for control in figure.controls:
+            texts[control.name] = rng.choice(control.texts if control.kind == "slider" else tuple(control.options))
+            move(page, figure, control, texts[control.name])
+        same(page, figure, texts)
+    page.close()
+
+
+def test_keyboard_typing_link_and_reset(browser, book):
+    figure = FIGURES["decode-time"]
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+    slider = page.locator("#decode-time-set-allreduce_latency_s")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    control = figure.controls[0]
+    following = control.texts[control.texts.index("20") + 1]
+    same(page, figure, {"allreduce_latency_s": following})
+    assert slider.get_attribute("aria-valuetext") == f"{following} µs"
+    typed = page.locator('[data-typed="allreduce_latency_s"]')
+    typed.fill("33.3")
+    typed.press("Enter")
+    same(page, figure, {"allreduce_latency_s": "33.3"})
+    assert page.url.endswith("#decode-time.allreduce_latency_s=33.3")
+    again = open_page(browser, page.url.rsplit("/", 1)[0], page.url.rsplit("/", 1)[1])
+    same(again, figure, {"allreduce_latency_s": "33.3"})
+    typed.fill("500")
+    typed.press("Enter")
+    assert "must be a number from 1 to 200 µs" in page.text_content("#decode-time .tp-note")
+    same(page, figure, {"allreduce_latency_s": "33.3"})
+    page.click("#decode-time .tp-reset")
+    same(page, figure, {})
+    assert "#" not in page.url
+    page.close()
+    again.close()
+
+
+@pytest.mark.parametrize("hash", [
+    "decode-time.allreduce_latency_s=-5", "decode-time.allreduce_latency_s=1e99", "decode-time.allreduce_latency_s=",
+    "decode-time.allreduce_latency_s=NaN", "decode-time.__proto__=1", "decode-time.kv_dtype=__proto__",
+    "decode-time.tp=toString", "decode-time.kv_dtype=%E0%A4%A", "decode-time.allreduce_latency_s=<img src=x>",
+    "nonsense=1", "=", "decode-time.=", "decode-time.read_bytes=50&decode-time.tp=3 GPUs"])
+def test_nonsense_in_the_link_shows_the_defaults_and_a_note(hash, browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"] + "#" + hash)
+    same(page, FIGURES["decode-time"], {})
+    assert "defaults are shown" in page.text_content("#decode-time .tp-note")
+    assert not [message for message in page.said if message.startswith("error")]
+    page.close()
+
+
+def test_a_heading_in_the_link_is_no_setting(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"] + "#where-it-breaks")
+    same(page, FIGURES["decode-time"], {})
+    assert page.text_content("#decode-time .tp-note") == ""
+    page.close()
+
+
+def test_without_javascript_the_default_figure_is_there(browser, book):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{book.as_uri()}/{CHAPTER['context-budget']}")
+    assert page.locator("#context-budget svg path").count() > 10
+    context.close()
+
+
+def pages(book):
+    return sorted(str(path.relative_to(book)) for path in book.rglob("*.html") if "_static" not in path.parts)
+
+
+def test_no_page_asks_another_origin_or_complains(browser, book, served):
+    for address in (book.as_uri(), served):
+        origin = re.match(r"(file:/|https?://[^/]+)", address).group()
+        for path in pages(book):
+            page = open_page(browser, address, path)
+            page.wait_for_load_state("load")
+            strangers = [url for url in page.seen if not url.startswith((origin, "data:", "blob:"))]
+            assert strangers == [], path
+            assert page.said == [], path
+            page.close()
+
+
+def test_mathematics_is_drawn(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+    page.wait_for_selector(".katex")
+    assert page.locator("div.math .katex").count() >= 6
+    assert page.locator(".katex-error").count() == 0
+    page.close()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_screenshots_and_no_sideways_scroll(name, width, theme, browser, book, request):
+    page = open_page(browser, book.as_uri(), CHAPTER[name], viewport={"width": width, "height": 900})
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+    folder = request.config.rootpath / "tests" / "screenshots"
+    folder.mkdir(exist_ok=True)
+    page.locator(f"#{name}").screenshot(path=folder / f"{name}-{width}-{theme}.png")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    smallest = page.evaluate("""name => Math.min(...[...document.querySelectorAll(`#${name} svg text`)].map(text =>
+      parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width
+      / text.ownerSVGElement.viewBox.baseVal.width))""", name)
+    assert smallest >= 9.5, f"smallest text {smallest:.1f} px"
+    page.close()

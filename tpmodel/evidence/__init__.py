@@ -1,0 +1,1 @@
+"""What others wrote and measured, beside what the formulas give."""

@@ -1,0 +1,207 @@
+"""`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra; `View` fills its arguments by name."""
+
+import sys
+
+from . import printers
+from .tree import Node, as_node, names, walk
+from .vocabulary import NAMES, RESERVED, allows_zero, assumptions, check, term
+
+REGISTRY = {}
+"""Every formula by name, in the order of definition."""
+
+
+class Formula:
+    """A recorded formula. Call it with numbers, NumPy arrays, SymPy expressions, or recording symbols."""
+
+    def __init__(self, function):
+        code = function.__code__
+        name, parameters = function.__name__, code.co_varnames[: code.co_argcount]
+        if function.__defaults__ or code.co_kwonlyargcount or code.co_flags & 0x0C:
+            raise TypeError(f"formula {name}: parameters take no defaults, no * and no **: every value is given")
+        for word in (name, *parameters):
+            term(word)
+            if word in RESERVED:
+                raise NameError(f"formula {name}: {word!r} is a reserved word of JavaScript")
+        if REGISTRY.get(name) and REGISTRY[name].__module__ != function.__module__:
+            raise NameError(f"formula {name} exists already in {REGISTRY[name].__module__}")
+        self.__wrapped__, self.parameters = function, parameters
+        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(self, attribute, getattr(function, attribute))
+        self.tree = as_node(function(*(Node("name", parameter) for parameter in parameters)))
+        unused = set(parameters) - names(self.tree)
+        if unused:
+            raise TypeError(f"formula {name} does not use {', '.join(sorted(unused))}")
+        _refuse_zero_denominators(name, self.tree)
+        REGISTRY[name] = self
+
+    def __call__(self, *args, **kwargs):
+        given = self._bind(args, kwargs)
+        kind = _kind(given)
+        if kind == "node":
+            return Node("call", self, tuple(map(as_node, given)))
+        if kind == "sympy":
+            return self.__wrapped__(*given)
+        values = [check(name, value) for name, value in zip(self.parameters, given)]
+        if kind == "array":
+            return self._on_arrays(values)
+        return self.__wrapped__(*values)
+
+    def _bind(self, args, kwargs):
+        parameters = self.parameters
+        if not kwargs and len(args) == len(parameters):
+            return args
+        if len(args) > len(parameters):
+            raise TypeError(f"{self.__name__} takes {len(parameters)} values ({', '.join(parameters)}), got {len(args)}")
+        rest = parameters[len(args) :]
+        wrong = [name for name in kwargs if name not in rest]
+        if wrong:
+            raise TypeError(f"{self.__name__} has no free parameter {', '.join(wrong)}; it takes {', '.join(parameters)}")
+        missing = [name for name in rest if name not in kwargs]
+        if missing:
+            raise TypeError(f"{self.__name__} needs {', '.join(missing)}")
+        return args + tuple(kwargs[name] for name in rest)
+
+    def _on_arrays(self, values):
+        np = sys.modules["numpy"]
+        try:
+            np.broadcast_shapes(*(np.shape(value) for value in values))
+        except ValueError:
+            shapes = ", ".join(f"{n} {v.shape}" for n, v in zip(self.parameters, values) if np.shape(v))
+            raise ValueError(f"{self.__name__}: shapes do not fit together: {shapes}") from None
+        return self.__wrapped__(*values)
+
+    def __reduce__(self):
+        return self.__qualname__
+
+    def __repr__(self):
+        return f"{self.__name__}({', '.join(self.parameters)})"
+
+    def latex(self, levels=1):
+        """`symbol = body`, one level of calls, or written out in full with levels="all"."""
+        return printers.equation(self, levels)
+
+    def _repr_latex_(self):
+        return f"$\\displaystyle {self.latex()}$"
+
+    def javascript(self):
+        """The formula as a JavaScript arrow function; a called formula is `F.name(...)`."""
+        return printers.javascript_function(self.parameters, [self.tree], single=True)
+
+    def expr(self, **given):
+        """The formula as a SymPy expression; `given` replaces parameters, the rest are symbols of their own name.
+
+        >>> from tpmodel.formulas.collectives import allreduce_wire_bytes
+        >>> allreduce_wire_bytes.expr(ranks=4)
+        3*message_bytes/2
+        """
+        import sympy
+
+        symbols = {name: symbol(name) for name in self.parameters}
+        symbols.update({name: sympy.sympify(value) for name, value in given.items()})
+        return self.__wrapped__(*(symbols[name] for name in self.parameters))
+
+
+def formula(function):
+    """Decorator: record `function` and check its names against the vocabulary."""
+    return Formula(function)
+
+
+def symbol(name):
+    """The SymPy symbol of a vocabulary name: prints as its LaTeX, assumes its domain."""
+    import sympy
+
+    return sympy.Symbol(name, **assumptions(name))
+
+
+def solve(expression, name):
+    """The one solution of expression = 0 for a vocabulary name, by SymPy.
+
+    >>> from tpmodel.formulas.memory import kv_cache_bytes
+    >>> solve(kv_cache_bytes.expr() - symbol("kv_pool_bytes"), "context_tokens")
+    kv_pool_bytes/kv_bytes_per_token
+    """
+    import sympy
+
+    found = sympy.solve(expression, symbol(name), dict=False)
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} solutions for {name}: {found}")
+    return found[0]
+
+
+def solution_latex(expression, name):
+    """`symbol = expression` with the vocabulary's symbols, for a SymPy expression."""
+    import sympy
+
+    names = {free: NAMES[free.name].symbol for free in expression.free_symbols}
+    return f"{NAMES[name].symbol} = {sympy.latex(expression, symbol_names=names)}"
+
+
+def _kind(values):
+    kind = "number"
+    for value in values:
+        if type(value) is float or type(value) is int:
+            continue
+        if isinstance(value, Node):
+            return "node"
+        if hasattr(value, "free_symbols"):
+            kind = "sympy"
+        elif kind == "number" and getattr(value, "shape", ()) != ():
+            kind = "array"
+    return kind
+
+
+def _refuse_zero_denominators(name, tree):
+    for node in walk(tree):
+        if node.kind == "/":
+            for word in _factors(node.args[1]):
+                if allows_zero(word):
+                    raise TypeError(f"formula {name} divides by {word}, whose domain holds 0: narrow the domain")
+
+
+def _factors(node):
+    if node.kind == "name":
+        return [node.value]
+    return [word for arg in node.args for word in _factors(arg)] if node.kind in ("*", "/", "neg") else []
+
+
+class View:
+    """Values by name. `v.hidden` reads one; `v(decode_s, tokens=1)` calls a formula, the rest filled from the view.
+
+    >>> from tpmodel.formulas.collectives import allreduce_wire_bytes
+    >>> View({"message_bytes": 10240, "ranks": 2})(allreduce_wire_bytes)
+    10240.0
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values):
+        object.__setattr__(self, "_values", dict(values))
+
+    def __getattr__(self, name):
+        values = object.__getattribute__(self, "_values")
+        if name not in values:
+            raise AttributeError(f"the view holds no {name}; it holds {', '.join(sorted(values))}")
+        return values[name]
+
+    def __contains__(self, name):
+        return name in self._values
+
+    def __setattr__(self, name, value):
+        raise AttributeError("a view is read only: use view.extended(name=value)")
+
+    def __call__(self, wanted, **given):
+        unknown = set(given) - set(wanted.parameters)
+        if unknown:
+            raise TypeError(f"{wanted.__name__} has no parameter {', '.join(sorted(unknown))}")
+        return wanted(*(given[n] if n in given else getattr(self, n) for n in wanted.parameters))
+
+    def extended(self, **more):
+        """A view with further or replaced values."""
+        return View({**self._values, **more})
+
+    def derived(self, recipes):
+        """A view extended by each `name: function of the view so far`, in order."""
+        view = self
+        for name, recipe in recipes.items():
+            view = view.extended(**{name: recipe(view)})
+        return view

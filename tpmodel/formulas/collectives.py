@@ -1,0 +1,123 @@
+"""What the GPUs of one tensor-parallel group say to each other: payload, wire bytes, counts, time."""
+
+from .. import ops
+from ..formula import formula
+
+ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
+HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then all-gather
+
+
+@formula
+def allreduce_payload_bytes(tokens, hidden, element_bytes):
+    r"""Payload of one all-reduce: every token's hidden vector, $M_T = T H b$.
+
+    tokens : T, tokens in the pass [token]
+    hidden : H [1]
+    element_bytes : b [byte]
+    returns : the tensor that is summed, as one GPU holds it [byte]
+    limits : BF16 activations whatever the weight format; an engine that reduces in FP8 sends half.
+    source : Shoeybi et al. 2019, arXiv:1909.08053, section 3
+
+    >>> allreduce_payload_bytes(tokens=1, hidden=5120, element_bytes=2)
+    10240.0
+    """
+    return tokens * hidden * element_bytes
+
+
+@formula
+def allreduces(layers):
+    r"""All-reduces in one pass: two a layer, $n_{ar} = 2 L$.
+
+    layers : L [1]
+    returns : the count; also for Gated DeltaNet layers, whose mixer ends in one row-split projection [1]
+    limits : the embedding and the logits add one collective each; they are not counted here.
+    source : Shoeybi et al. 2019, arXiv:1909.08053, figure 4
+
+    >>> allreduces(layers=64)
+    128.0
+    """
+    return ALLREDUCES_PER_LAYER * layers
+
+
+@formula
+def allreduce_wire_bytes(message_bytes, ranks):
+    r"""Bytes each GPU sends in one ring all-reduce, $V = 2\frac{N-1}{N} M$.
+
+    message_bytes : M, the tensor as one GPU holds it [byte]
+    ranks : N [1]
+    returns : 0 for one GPU, M for two, towards 2 M for many [byte]
+    limits : a ring; a one-shot kernel sends (N-1) M, a switch that reduces sends less.
+    source : Patarasuk & Yuan 2009, doi:10.1016/j.jpdc.2008.09.002
+
+    >>> allreduce_wire_bytes(message_bytes=1e9, ranks=4)
+    1500000000.0
+    """
+    return HOPS_PER_ROUND * (ranks - 1) / ranks * message_bytes
+
+
+@formula
+def ring_latency_s(ranks, link_latency_s):
+    r"""Latency of a ring all-reduce from that of one hop, $\alpha_N = 2(N-1)\alpha$.
+
+    ranks : N [1]
+    link_latency_s : alpha, one hop [s]
+    returns : time of an all-reduce with nothing to carry [s]
+    limits : each hop pays in turn; NCCL's tree pays for its depth instead, the same at N = 2.
+    source : Thakur et al. 2005, doi:10.1177/1094342005051521
+
+    >>> ring_latency_s(ranks=2, link_latency_s=5e-6)
+    1e-05
+    """
+    return HOPS_PER_ROUND * (ranks - 1) * link_latency_s
+
+
+@formula
+def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
+    r"""Time of one all-reduce: a latency, then the bytes, $t_{ar} = \alpha_N + V / B$; one GPU pays nothing.
+
+    message_bytes : M [byte]
+    ranks : N [1]
+    link_bytes_per_s : B, one direction, as achieved [byte/s]
+    allreduce_latency_s : alpha_N, a whole call with almost nothing to carry, as nccl-tests prints it [s]
+    returns : t_ar [s]
+    limits : one straight line; NCCL changes protocol between about 8 and 256 KiB and leaves it there.
+    source : Hockney 1994, doi:10.1016/S0167-8191(06)80021-9
+
+    >>> allreduce_s(message_bytes=31.5e9, ranks=2, link_bytes_per_s=31.5e9, allreduce_latency_s=1e-5)
+    1.00001
+    >>> allreduce_s(message_bytes=31.5e9, ranks=1, link_bytes_per_s=31.5e9, allreduce_latency_s=1e-5)
+    0.0
+    """
+    latency_s = ops.where(ranks > 1, allreduce_latency_s, 0)
+    return latency_s + allreduce_wire_bytes(message_bytes, ranks) / link_bytes_per_s
+
+
+@formula
+def communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
+    r"""All-reduce time of one pass, $t_{comm} = n_{ar} t_{ar}$.
+
+    allreduces : n_ar [1]
+    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : as in allreduce_s
+    returns : t_comm [s]
+    limits : the calls wait for each other; none of it hidden behind other work.
+    source : the sum of allreduce_s over the calls
+
+    >>> communication_s(allreduces=128, message_bytes=0, ranks=2, link_bytes_per_s=1, allreduce_latency_s=1e-5)
+    0.00128
+    """
+    return allreduces * allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+
+
+@formula
+def comm_ceiling_tokens_per_s(communication_s):
+    r"""Decode rate if only the all-reduces took time, $r_{comm} = 1 / t_{comm}$.
+
+    communication_s : t_comm of a pass of one token; above 0 [s]
+    returns : an upper bound for one stream that decodes one token a step [token/s]
+    limits : speculative decoding confirms several tokens a step; the bound is then on steps.
+    source : a reciprocal
+
+    >>> round(comm_ceiling_tokens_per_s(communication_s=1.28e-3))
+    781
+    """
+    return 1 / communication_s

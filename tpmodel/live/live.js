@@ -1,0 +1,201 @@
+/* Live figures: reads the inputs of each <figure class="tp-live">, calls the recorded formulas,
+   and rewrites geometry and text inside the figure. It computes no value of its own. */
+(() => {
+  "use strict";
+  const formats = {};
+
+  /* The same rule as tpmodel.units.fixed. */
+  function fixed(number, decimals) {
+    if (!Number.isFinite(number)) return "–";
+    const scale = Number("1e" + decimals);
+    const rounded = Math.floor(number * scale + 0.5) / scale + 0;
+    formats[decimals] ||= new Intl.NumberFormat("en-US",
+      { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return formats[decimals].format(rounded);
+  }
+
+  const NUMBER = /^\d{1,15}(\.\d{1,9})?$/;
+  const EDGE = 0.02;
+
+  /* Data to SVG units: a line, or a line of the logarithm, held a little beyond the axes. */
+  function scales([ax, bx, ay, by, xlog, ylog, x0, x1, y0, y1]) {
+    const make = (a, b, log, from, to) => {
+      const f = log ? Math.log10 : x => x;
+      const lo = Math.min(f(from), f(to)), hi = Math.max(f(from), f(to));
+      const edge = EDGE * (hi - lo);
+      return x => {
+        const at = log && x <= 0 ? lo - edge : f(x);
+        return a + b * Math.min(Math.max(at, lo - edge), hi + edge);
+      };
+    };
+    return [make(ax, bx, xlog, x0, x1), make(ay, by, ylog, y0, y1)];
+  }
+
+  function accepts(control, text) {
+    if (control.kind === "choice") return Object.hasOwn(control.options, text);
+    const { texts, whole } = control;
+    return NUMBER.test(text) && !(whole && text.includes(".")) && Number(text) >= Number(texts[0]) && Number(text) <= Number(texts[texts.length - 1]);
+  }
+
+  function valuesOf(control, text) {
+    if (control.kind === "choice") return control.options[text];
+    return { [control.name]: Number(text + control.suffix) * control.factor };
+  }
+
+  function accepted(control) {
+    if (control.kind === "choice") return "one of " + Object.keys(control.options).join(", ");
+    const { texts, unit, whole } = control;
+    return `a ${whole ? "whole " : ""}number from ${texts[0]} to ${texts[texts.length - 1]} ${unit}`.trim();
+  }
+
+  function nearest(texts, text) {
+    let best = 0;
+    texts.forEach((candidate, i) => {
+      if (Math.abs(candidate - text) < Math.abs(texts[best] - text)) best = i;
+    });
+    return best;
+  }
+
+  function start(element) {
+    const spec = JSON.parse(element.dataset.spec);
+    const functions = window.tpFigures[spec.name](fixed);
+    const axes = spec.axes.map(scales);
+    const controls = Object.fromEntries(spec.controls.map(control => [control.name, control]));
+    const state = {};
+    const find = name => document.getElementById(`${spec.name}-${name}`);
+    const inputOf = name => find("set-" + name);
+    const typed = name => element.querySelector(`[data-typed="${name}"]`);
+    const note = element.querySelector(".tp-note");
+    const say = text => { if (note.textContent !== text) note.textContent = text; };
+
+    const marks = functions.marks.map(([name, kind, pair, f, over, samples]) => {
+      const group = find(name);
+      const target = group.querySelector({ marker: "use", label: "text" }[kind] || "path");
+      return { kind, f, over, samples, target, scale: axes[pair] };
+    });
+    const texts = functions.texts.map(([name, f]) => {
+      const label = name.startsWith("label-");
+      const target = label ? find(name.slice(6)).querySelector("text") : find(name);
+      return [target, f];
+    });
+
+    function place({ kind, f, over, samples, target, scale: [sx, sy] }, v) {
+      if (kind === "curve") {
+        const here = Object.create(v);
+        let d = "";
+        for (const sample of samples) {
+          here[over] = sample;
+          const [x, y] = f(here);
+          d += `${d ? "L" : "M"}${sx(x).toFixed(2)} ${sy(y).toFixed(2)}`;
+        }
+        target.setAttribute("d", d);
+        return;
+      }
+      const at = f(v);
+      const x = [sx(at[0]), at.length > 2 ? sx(at[2]) : 0], y = [sy(at[1]), at.length > 2 ? sy(at[3]) : 0];
+      if (kind === "box") {
+        target.setAttribute("d", `M ${x[0]} ${y[0]} L ${x[1]} ${y[0]} L ${x[1]} ${y[1]} L ${x[0]} ${y[1]} z`);
+      } else if (kind === "line") {
+        target.setAttribute("d", `M ${x[0]} ${y[0]} L ${x[1]} ${y[1]}`);
+      } else {
+        target.setAttribute("x", x[0]);
+        target.setAttribute("y", y[0]);
+        if (kind === "label") target.setAttribute("transform", `rotate(0 ${x[0]} ${y[0]})`);
+      }
+    }
+
+    function redraw() {
+      const v = { ...spec.constants };
+      for (const name in controls) Object.assign(v, valuesOf(controls[name], state[name]));
+      for (const [name, f] of functions.derived) v[name] = f(v);
+      for (const mark of marks) place(mark, v);
+      for (const [target, f] of texts) {
+        const text = f(v);
+        if (target.textContent !== text) target.textContent = text;
+      }
+    }
+
+    function show(name) {
+      const control = controls[name], input = inputOf(name), text = state[name];
+      if (control.kind === "choice") { input.value = text; return; }
+      input.value = nearest(control.texts, text);
+      input.setAttribute("aria-valuetext", `${text} ${control.unit}`.trim());
+      typed(name).value = text;
+    }
+
+    function set(name, text) {
+      if (!accepts(controls[name], text)) {
+        say(`${controls[name].label}: “${text}” is not accepted; it must be ${accepted(controls[name])}.`);
+        show(name);
+        return;
+      }
+      state[name] = text;
+      say("");
+      show(name);
+      redraw();
+    }
+
+    function changed() {
+      return spec.controls.filter(({ name, start }) => state[name] !== start);
+    }
+
+    function remember() {
+      const others = location.hash.slice(1).split("&").filter(pair => pair.includes("=") && !pair.startsWith(spec.name + "."));
+      const mine = changed().map(({ name }) => `${spec.name}.${name}=${encodeURIComponent(state[name])}`);
+      const hash = [...others, ...mine].join("&");
+      history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
+      element.querySelector(".tp-link").href = "#" + (mine.join("&") || spec.name);
+    }
+
+    function reset() {
+      for (const { name, start } of spec.controls) { state[name] = start; show(name); }
+      say("");
+      redraw();
+    }
+
+    /* A link's setting: all of it is right, or the defaults are shown and a note says why. */
+    function readHash() {
+      reset();
+      const wanted = {};
+      for (const pair of location.hash.slice(1).split("&")) {
+        const cut = pair.indexOf("=");
+        if (cut < 0 || !pair.startsWith(spec.name + ".")) continue;
+        const name = pair.slice(spec.name.length + 1, cut);
+        let text = pair.slice(cut + 1);
+        try { text = decodeURIComponent(text); } catch { /* shown as it is */ }
+        if (!Object.hasOwn(controls, name) || !accepts(controls[name], text)) {
+          const what = Object.hasOwn(controls, name) ? `it must be ${accepted(controls[name])}` : "this figure has no such control";
+          say(`The link asks for ${name} = “${text}”, which is not accepted (${what}). The defaults are shown.`);
+          return;
+        }
+        wanted[name] = text;
+      }
+      for (const name in wanted) { state[name] = wanted[name]; show(name); }
+      redraw();
+      if (Object.keys(wanted).length) element.scrollIntoView({ block: "start" });
+    }
+
+    for (const name in controls) {
+      const input = inputOf(name);
+      const read = () => (controls[name].kind === "choice" ? input.value : controls[name].texts[input.value]);
+      input.addEventListener("input", () => set(name, read()));
+      input.addEventListener("change", remember);
+      if (controls[name].kind === "slider") {
+        typed(name).addEventListener("change", event => { set(name, event.target.value.trim()); remember(); });
+      }
+    }
+    element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
+    window.addEventListener("hashchange", readHash);
+    readHash();
+    return spec.name;
+  }
+
+  const figures = [...document.querySelectorAll("figure.tp-live")];
+  const names = figures.map(start);
+  const strangers = location.hash.slice(1).split("&").filter(pair => pair.includes("=")
+    && !names.some(name => pair.startsWith(name + ".")));
+  if (strangers.length && figures.length) {
+    figures[0].querySelector(".tp-note").textContent =
+      `The link asks for “${strangers[0]}”, which no figure of this page has. The defaults are shown.`;
+  }
+})();

@@ -1,0 +1,120 @@
+"""The few functions a formula may call: one for numbers, arrays, recording symbols and SymPy alike."""
+
+import math
+import sys
+
+from .tree import Node, as_node
+
+
+def _kind(values):
+    """Which of number, array, node or sympy serves these values."""
+    kind = "number"
+    for value in values:
+        if isinstance(value, Node):
+            return "node"
+        if hasattr(value, "free_symbols"):
+            kind = "sympy"
+        elif kind == "number" and getattr(value, "shape", ()) != ():
+            kind = "array"
+    return kind
+
+
+def _apply(name, values, number, array, sympy):
+    kind = _kind(values)
+    if kind == "number":
+        return number(*values)
+    if kind == "node":
+        return Node("op", name, tuple(as_node(value) for value in values))
+    if kind == "array":
+        return getattr(sys.modules["numpy"], array)(*values)
+    return sympy(sys.modules["sympy"], *values)
+
+
+def maximum(a, b):
+    """The larger of two.
+
+    >>> maximum(1.0, 2.0)
+    2.0
+    """
+    return _apply("maximum", (a, b), lambda a, b: a if a >= b else b, "maximum", lambda sp, a, b: sp.Max(a, b))
+
+
+def minimum(a, b):
+    """The smaller of two.
+
+    >>> minimum(1.0, 2.0)
+    1.0
+    """
+    return _apply("minimum", (a, b), lambda a, b: a if a <= b else b, "minimum", lambda sp, a, b: sp.Min(a, b))
+
+
+def floor(a):
+    """The largest whole number not above `a`, as a float.
+
+    >>> floor(2.5)
+    2.0
+    """
+    number = lambda a: float(math.floor(a)) if math.isfinite(a) else a
+    return _apply("floor", (a,), number, "floor", lambda sp, a: sp.floor(a))
+
+
+def ceil(a):
+    """The smallest whole number not below `a`, as a float.
+
+    >>> ceil(2.5)
+    3.0
+    """
+    number = lambda a: float(math.ceil(a)) if math.isfinite(a) else a
+    return _apply("ceil", (a,), number, "ceil", lambda sp, a: sp.ceiling(a))
+
+
+def where(condition, a, b):
+    """`a` where `condition` (a comparison) holds, else `b`. Both are evaluated: guard a denominator inside.
+
+    >>> where(2 > 1, 10.0, 20.0)
+    10.0
+    """
+    number = lambda condition, a, b: a if condition else b
+    return _apply("where", (condition, a, b), number, "where", lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)))
+
+
+def best(lo, hi, cost):
+    """The whole number i with lo <= i <= hi whose `cost(i)` is smallest; the first of equals; `lo` if the range is empty.
+
+    >>> best(1.0, 9.0, lambda i: (i - 4.0) * (i - 4.0))
+    4.0
+    """
+    kind = _kind((lo, hi))
+    if kind == "sympy":
+        raise TypeError("ops.best has no SymPy form: test the closed form against it with numbers")
+    if kind == "node":
+        i = Node("bound", f"i{_depth(lo, hi)}")
+        return Node("best", i, (as_node(lo), as_node(hi), as_node(cost(i))))
+    if kind == "array" or _kind((cost(lo),)) == "array":
+        return _best_of_arrays(lo, hi, cost)
+    winner, smallest = lo, cost(lo)
+    i = lo + 1.0
+    while i <= hi:
+        here = cost(i)
+        if here < smallest:
+            winner, smallest = i, here
+        i += 1.0
+    return winner
+
+
+def _best_of_arrays(lo, hi, cost):
+    np = sys.modules["numpy"]
+    winner, smallest = lo + 0.0 * (lo + hi), cost(lo)
+    for step in range(1, int(np.max(hi - lo)) + 1):
+        i = lo + float(step)
+        here = cost(np.minimum(i, hi))
+        better = (i <= hi) & (here < smallest)
+        winner, smallest = np.where(better, i, winner), np.where(better, here, smallest)
+    return winner
+
+
+def _depth(*nodes):
+    """A number for the loop variable that no enclosing search uses."""
+    from .tree import walk
+
+    return sum(here.kind in ("bound", "best") for node in nodes if isinstance(node, Node) for here in walk(node))
