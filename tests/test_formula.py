@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
 from tpmodel.formula import REGISTRY, Formula, View, formula
-from tpmodel.formulas import collectives, decode, memory
+from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
 from tpmodel.tree import Node, walk
 from tpmodel.vocabulary import NAMES, check
 
@@ -31,6 +31,8 @@ def points(form, count, seed=0):
         else:
             column = 10 ** rng.uniform(-6, 12, count)
             column[::17] = np.round(column[::17]) + 1
+            if domain == ">=1":
+                column += 1
             if domain == "real":
                 column *= rng.choice([-1, 1], count)
         columns.append(column)
@@ -71,12 +73,12 @@ def test_docstring_names_everything(form):
 # --- units ---------------------------------------------------------------------------------------
 
 PER = {"byte": {"B": 1}, "s": {"s": 1}, "token": {}, "byte/s": {"B": 1, "s": -1}, "token/s": {"s": -1},
-       "byte/token": {"B": 1}, "FLOP": {"F": 1}, "FLOP/s": {"F": 1, "s": -1}, "FLOP/byte": {"F": 1, "B": -1},
+       "byte/token": {"B": 1}, "FLOP": {}, "FLOP/s": {"s": -1},
        "document/s": {"s": -1}, "": {}}
 
 
 def unit_of(node):
-    """The unit of a node as powers of byte, second, FLOP; None for a zero, which fits everything."""
+    """The unit of a node as powers of byte and second; tokens and FLOP are counts; None for a zero, which fits everything."""
     kind = node.kind
     if kind == "number":
         return None if node.value == 0 else {}

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tpmodel"
-FLOORS = ["units", "vocabulary", "tree", "ops", "printers", "formula", "formulas", "ranks", "split_layers", "catalog", "vllm",
+FLOORS = ["units", "vocabulary", "tree", "ops", "printers", "formula", "formulas", "ranks", "catalog", "vllm",
           "plan", "evidence", "live", "figures", "measure", "cli", "__main__"]
-LEAVES = {"formulas": ("collectives", "memory", "decode", "prefill", "speculation", "pipeline"), "catalog": ("sourced",)}
-
 
 def modules():
     return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")

@@ -56,6 +56,22 @@ def allreduce_wire_bytes(message_bytes, ranks):
 
 
 @formula
+def gather_wire_bytes(message_bytes, ranks):
+    r"""Bytes each GPU sends in one ring all-gather, or reduce-scatter, $V_g = \frac{N-1}{N} M$.
+
+    message_bytes : M, the whole tensor, after the gather or before the scatter [byte]
+    ranks : N [1]
+    returns : half of an all-reduce of the same tensor, which is one of each [byte]
+    limits : a ring; a plain send and receive between two GPUs moves the message once.
+    source : Thakur et al. 2005, doi:10.1177/1094342005051521
+
+    >>> gather_wire_bytes(message_bytes=34816, ranks=2)
+    17408.0
+    """
+    return (ranks - 1) / ranks * message_bytes
+
+
+@formula
 def ring_latency_s(ranks, link_latency_s):
     r"""Latency of a ring all-reduce from that of one hop, $\alpha_N = 2(N-1)\alpha$.
 
@@ -69,6 +85,22 @@ def ring_latency_s(ranks, link_latency_s):
     1e-05
     """
     return HOPS_PER_ROUND * (ranks - 1) * link_latency_s
+
+
+@formula
+def tree_latency_s(levels, link_latency_s):
+    r"""Latency of a tree all-reduce from that of one hop, $2 \lceil \log_2 N \rceil \alpha$: up and down again.
+
+    levels : the logarithm, rounded up; 1 for two GPUs, 3 for eight [1]
+    link_latency_s : alpha, one hop [s]
+    returns : equal to the ring at N = 2, below it from N = 4 on [s]
+    limits : small messages; for large ones the tree's root is the bottleneck.
+    source : Sanders et al. 2009, doi:10.1016/j.parco.2009.09.001
+
+    >>> tree_latency_s(levels=1, link_latency_s=5e-6)
+    1e-05
+    """
+    return HOPS_PER_ROUND * levels * link_latency_s
 
 
 @formula
