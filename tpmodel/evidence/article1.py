@@ -1,12 +1,17 @@
 """Article 1: its arithmetic under its own assumptions, and what we think of each number."""
 
 from ..catalog.articles import MODEL, setting
-from ..formulas import collectives, decode, memory
-from ..units import DTYPE_BYTES, GB, GIB, KB, MB, MIB, MS
+from ..formulas import collectives, decode, linear, memory, prefill
+from ..units import DTYPE_BYTES, GB, GIB, KB, MB, MIB, MS, TFLOP
 
 BF16, FP8 = DTYPE_BYTES["bf16"], DTYPE_BYTES["fp8"]
 LATENCIES_US = (10, 20, 50)
 MIDDLE_OVERHEAD_BYTES = 1.5 * GB  # section 4.2: "1 to 2 GB"
+FP4_SPARSE_FLOP_PER_S = 759 * TFLOP  # section 0
+FP4_FLOP_PER_S = 380 * TFLOP  # section 0, as rounded there
+BF16_BYTES, FP8_BYTES = 55.6 * GB, 28 * GB  # sections 0 and 8: the builds that are said not to fit
+EVERYDAY_TOKENS = 65536  # section 4.3: the shortest context that is advised for daily use
+ALARM_FRAC = 0.6  # section 9
 
 
 def decode_view(latency_us, **more):
@@ -51,7 +56,50 @@ def state(element_bytes):
     return setting(state_element_bytes=element_bytes)(memory.state_bytes)
 
 
+def payload(width):
+    """One token's activation of this width."""
+    return collectives.allreduce_payload_bytes(1, width, BF16)
+
+
+def room(weights_bytes):
+    """1 if a build leaves an FP8 cache for the everyday context, else 0."""
+    tokens = memory.pool_tokens(setting(weights_bytes=weights_bytes)(memory.kv_pool_bytes), kv(FP8))
+    return 1 if tokens >= EVERYDAY_TOKENS else 0
+
+
+def prompt(tokens, **more):
+    """The article's prompt: one pass, every byte at the line rate, arithmetic at the FP4 rate, no attention."""
+    v = setting(tokens=tokens, chunk_tokens=tokens, allreduce_latency_s=0, flop_per_s=FP4_FLOP_PER_S, mfu_frac=1, **more)
+    return v.derived({"allreduces": lambda v: v(collectives.allreduces),
+                      "linear_s": lambda v: v(prefill.linear_s),
+                      "prefill_communication_s": lambda v: v(prefill.prefill_communication_s)})
+
+
+def share(v, attention_s=0):
+    whole = v(prefill.prefill_s, attention_s=attention_s)
+    return v(prefill.prefill_share_frac, prefill_s=whole)
+
+
 COMPUTED = {
+    "a1.fp4_dense": lambda: FP4_SPARSE_FLOP_PER_S / 2 / TFLOP,
+    "a1.pcie5x8": lambda: 32 * 8 / 8 * 128 / 130,
+    "a1.col_row_allreduces": lambda: collectives.allreduces(1),
+    "a1.payload_megatron": lambda: payload(MODEL.hidden),
+    "a1.payload_naive_a": lambda: payload(MODEL.intermediate),
+    "a1.payload_naive_b": lambda: 2 * payload(MODEL.hidden),
+    "a1.naive_a_ratio": lambda: payload(MODEL.intermediate) / payload(MODEL.hidden),
+    "a1.fits_bf16": lambda: room(BF16_BYTES),
+    "a1.fits_fp8": lambda: room(FP8_BYTES),
+    "a1.fits_nvfp4": lambda: room(MODEL.weights_bytes),
+    "a1.prefill_payload": lambda: collectives.allreduce_payload_bytes(8192, MODEL.hidden, BF16) / MIB,
+    "a1.prefill_allreduce": lambda: prompt(8192).prefill_communication_s / prompt(8192).allreduces / MS,
+    "a1.prefill_comm": lambda: prompt(8192).prefill_communication_s / MS,
+    "a1.prefill_flops": lambda: prompt(8192)(prefill.linear_flop),
+    "a1.prefill_gemm": lambda: prompt(8192).linear_s,
+    "a1.prefill_share_low": lambda: share(prompt(8192)),
+    "a1.prefill_262k_comm": lambda: prompt(262144).prefill_communication_s,
+    "a1.prefill_262k_gemm": lambda: prompt(262144).linear_s,
+    "a1.threshold": lambda: ALARM_FRAC * bound(),
     "a1.allreduces_per_token": lambda: setting()(collectives.allreduces),
     "a1.payload_per_token": lambda: setting()(collectives.allreduces) * setting()(collectives.allreduce_payload_bytes),
     "a1.payload_per_token_mib": lambda: COMPUTED["a1.payload_per_token"]() / MIB,
@@ -87,15 +135,47 @@ COMPUTED = {
     "a1.gdn_state": lambda: state(BF16) / MB,
 }
 
-UNREAD = "a step does not read the embedding table, the vision tower, nor the MTP layer: 15.7 of the 20 GB"
+UNREAD = "a step does not read the embedding table, the vision tower, nor the MTP layer of this build"
+RATE = "no all-reduce reaches the line rate without peer access: ours takes the 4.0 GB/s that article 2 measured through host memory"
+HOST_BYTES_PER_S = 4.0 * GB  # article 2: all-reduce of 256 MiB through shared memory
+REACHED_FRAC = 0.3  # of the FP4 rate, the most that prompts on these cards have shown; see the chapter on prefill
+
+
+def slow(tokens):
+    """The same prompt with an all-reduce through host memory and arithmetic as reached."""
+    return prompt(tokens, link_bytes_per_s=HOST_BYTES_PER_S).extended(
+        linear_s=prompt(tokens).linear_s / REACHED_FRAC)
+
+
+def wire(form):
+    return setting()(form)
+
 
 VERDICTS = {
+    "a1.pcie5x8": ("loose", None, "right as a line rate; " + RATE),
+    "a1.payload_naive_a": ("loose", lambda: payload(MODEL.intermediate) + payload(MODEL.hidden),
+                           "the output comes out split too: a second gather, of the hidden size, is needed"),
+    "a1.payload_naive_b": ("wrong", lambda: wire(linear.naive_b_wire_bytes),
+                           "the sums before the nonlinearity are the gate and up outputs, each of the intermediate size, not of the hidden size"),
+    "a1.naive_a_ratio": ("loose", lambda: wire(linear.naive_a_wire_bytes) / wire(linear.megatron_wire_bytes),
+                         "payloads of different collectives: ours is on the wire, with both gathers"),
     "a1.t_weights": ("loose", lambda: setting(read_bytes=read_bytes())(decode.weight_read_s) / MS, UNREAD),
-    "a1.decode_ceiling": ("loose", lambda: bound(read_bytes=read_bytes()), UNREAD + "; nor is it a compute bound but one of memory bandwidth"),
+    "a1.decode_ceiling": ("loose", lambda: bound(read_bytes=read_bytes()),
+                          UNREAD + "; nor is it a compute bound but one of memory bandwidth"),
+    "a1.single_gpu_time": ("loose", lambda: setting(ranks=1, read_bytes=read_bytes())(decode.weight_read_s) / MS, UNREAD),
+    "a1.single_gpu_toks": ("loose", lambda: bound(ranks=1, read_bytes=read_bytes()), UNREAD),
+    "a1.threshold": ("loose", lambda: ALARM_FRAC * bound(read_bytes=read_bytes()), UNREAD + "; so the alarm rings too late"),
     "a1.gdn_state": ("loose", lambda: state(DTYPE_BYTES["fp32"]) / MB,
                      "the checkpoint keeps the state in FP32, twice the size; it is also read and written once a token"),
     "a1.speedup": ("loose", None, "an upper end; pairs measured on one machine lie between 1.4 and 1.9"),
+    "a1.fits_fp8": ("loose", None, "it starts, with an FP8 cache shorter than the everyday context; builds that keep more in 16 bits do not"),
     "a1.max_ctx_fp8": ("loose", lambda: min(fits(FP8), MODEL.native_tokens),
                        "the model ends at 262,144; the overhead of 1.2 GiB is an estimate and decides"),
     "a1.kv_budget": ("loose", None, "depends on an estimated overhead and a nominal 16 GiB; the driver reports 16,311 MiB"),
+    "a1.prefill_allreduce": ("wrong", lambda: slow(8192).prefill_communication_s / 128 / MS, RATE),
+    "a1.prefill_comm": ("wrong", lambda: slow(8192).prefill_communication_s / MS, RATE),
+    "a1.prefill_gemm": ("loose", lambda: slow(8192).linear_s, "no kernel reaches the FP4 rate; measured prompts reach at most 0.3 of it"),
+    "a1.prefill_share_low": ("loose", lambda: share(slow(8192)), RATE + "; the arithmetic is slower too"),
+    "a1.prefill_262k_comm": ("wrong", lambda: slow(262144).prefill_communication_s, RATE),
+    "a1.prefill_262k_gemm": ("loose", lambda: slow(262144).linear_s, "the linear part only, at a rate that no kernel reaches"),
 }
