@@ -3,6 +3,7 @@
 import sys
 
 from . import printers
+from .ops import kind_of
 from .tree import Node, as_node, names, walk
 from .vocabulary import NAMES, RESERVED, allows_zero, assumptions, check, term
 
@@ -36,7 +37,7 @@ class Formula:
 
     def __call__(self, *args, **kwargs):
         given = self._bind(args, kwargs)
-        kind = _kind(given)
+        kind = kind_of(given)
         if kind == "node":
             return Node("call", self, tuple(map(as_node, given)))
         if kind == "sympy":
@@ -134,20 +135,6 @@ def solution_latex(expression, name):
 
     names = {free: NAMES[free.name].symbol for free in expression.free_symbols}
     return f"{NAMES[name].symbol} = {sympy.latex(expression, symbol_names=names)}"
-
-
-def _kind(values):
-    kind = "number"
-    for value in values:
-        if type(value) is float or type(value) is int:
-            continue
-        if isinstance(value, Node):
-            return "node"
-        if hasattr(value, "free_symbols"):
-            kind = "sympy"
-        elif kind == "number" and getattr(value, "shape", ()) != ():
-            kind = "array"
-    return kind
 
 
 def _refuse_zero_denominators(name, tree):

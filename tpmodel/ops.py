@@ -6,10 +6,12 @@ import sys
 from .tree import Node, as_node
 
 
-def _kind(values):
+def kind_of(values):
     """Which of number, array, node or sympy serves these values."""
     kind = "number"
     for value in values:
+        if type(value) is float or type(value) is int:
+            continue
         if isinstance(value, Node):
             return "node"
         if hasattr(value, "free_symbols"):
@@ -20,7 +22,7 @@ def _kind(values):
 
 
 def _apply(name, values, number, array, sympy):
-    kind = _kind(values)
+    kind = kind_of(values)
     if kind == "number":
         return number(*values)
     if kind == "node":
@@ -84,13 +86,13 @@ def best(lo, hi, cost):
     >>> best(1.0, 9.0, lambda i: (i - 4.0) * (i - 4.0))
     4.0
     """
-    kind = _kind((lo, hi))
+    kind = kind_of((lo, hi))
     if kind == "sympy":
         raise TypeError("ops.best has no SymPy form: test the closed form against it with numbers")
     if kind == "node":
         i = Node("bound", f"i{_depth(lo, hi)}")
         return Node("best", i, (as_node(lo), as_node(hi), as_node(cost(i))))
-    if kind == "array" or _kind((cost(lo),)) == "array":
+    if kind == "array" or kind_of((cost(lo),)) == "array":
         return _best_of_arrays(lo, hi, cost)
     winner, smallest = lo, cost(lo)
     i = lo + 1.0

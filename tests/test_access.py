@@ -1,0 +1,70 @@
+"""Everyone can use the pages: axe-core finds nothing serious, the keyboard reaches every control."""
+
+import pytest
+
+from tpmodel import figures
+
+pytestmark = pytest.mark.browser
+
+CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
+FIGURES = {make().name: make() for make in figures.ALL}
+
+
+def pages(book):
+    return sorted(path.relative_to(book).as_posix() for path in book.rglob("*.html")
+                  if "_static" not in path.parts and path != book / "index.html")  # the redirect to the first page
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(theme, browser, book):
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = []
+    for path in pages(book):
+        page = browser.new_page()
+        page.add_init_script(f"localStorage.setItem('mode', '{theme}'); localStorage.setItem('theme', '{theme}');")
+        page.goto(f"{book.as_uri()}/{path}")
+        page.wait_for_load_state("load")
+        result = Axe().run(page)
+        for violation in result.response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                where = "; ".join(node["html"][:100] for node in violation["nodes"][:3])
+                found.append(f"{path}: {violation['id']}: {violation['help']}: {where}")
+        page.close()
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, browser, book):
+    page = browser.new_page()
+    page.goto(f"{book.as_uri()}/{CHAPTER[name]}")
+    expected = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button, a[href])`)].length""", name)
+    page.locator(f"#{name} :is(input, select)").first.focus()
+    seen = []
+    for _ in range(expected + 2):
+        focus = page.evaluate("""name => {
+          const here = document.activeElement;
+          if (!here.closest(`#${name}`)) return null;
+          return [here.outerHTML.slice(0, 120), getComputedStyle(here).outlineStyle];
+        }""", name)
+        if focus:
+            seen.append(focus)
+        page.keyboard.press("Tab")
+    assert len({html for html, _ in seen}) >= expected
+    assert all(outline != "none" for _, outline in seen[1:])
+    page.close()
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_control_has_a_name_and_is_large_enough_to_touch(name, browser, book):
+    page = browser.new_page(viewport={"width": 360, "height": 740})
+    page.goto(f"{book.as_uri()}/{CHAPTER[name]}")
+    boxes = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button)`)].map(element => {
+      const box = element.getBoundingClientRect();
+      const label = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent;
+      return [label.trim(), box.width, box.height];
+    })""", name)
+    for label, width, height in boxes:
+        assert label
+        assert width >= 40 and height >= 40, f"{label}: {width:.0f} x {height:.0f}"
+    page.close()
