@@ -16,7 +16,8 @@ def test_claims_json():
     assert done.returncode == 0 and done.stderr == ""
     rows = json.loads(done.stdout)["claims"]
     assert len(rows) == 174
-    assert set(rows[0]) == {"id", "role", "article", "computed", "low", "high", "unit", "status", "verdict", "book_value", "note"}
+    assert set(rows[0]) == {"id", "role", "article", "computed", "low", "high", "unit", "status", "verdict", "book_value", "note",
+                            "error_frac"}
 
 
 def test_claims_text_ends_in_a_count():

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
+from tpmodel.catalog import gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, View, formula
 from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
 from tpmodel.tree import Node, walk
+from tpmodel.vllm import rules
 from tpmodel.vocabulary import NAMES, check
 
 FORMULAS = list(REGISTRY.values())
@@ -179,7 +181,7 @@ def test_what_the_recorder_does_not_know_is_refused_when_defined(body):
 
 
 def test_names_come_from_the_vocabulary():
-    with pytest.raises(NameError, match="'colour' is not in tpmodel/vocabulary.py"):
+    with pytest.raises(NameError, match="'colour' is not in tpmodel/terms.py"):
         exec("@formula\ndef hidden(colour): return colour", {"formula": formula})
     with pytest.raises(NameError, match="'shade' is not in"):
         exec("@formula\ndef shade(layers): return layers", {"formula": formula})
@@ -320,8 +322,10 @@ def test_latex_of_a_call_lists_only_what_differs():
 
 
 def test_every_name_of_the_vocabulary_is_used():
-    """A term that nothing uses is dead: no formula, no parameter, no figure."""
+    """A term that nothing uses is dead: no formula, no parameter, no figure, no number of the catalog."""
     used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
+    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values()):
+        used |= set(entry.numbers)
     for make in figures.ALL:
         for nodes in make().recorded.values():
             used |= {node.value for tree in nodes for node in walk(tree) if node.kind == "name"}

@@ -1,12 +1,20 @@
-"""Models by name."""
+"""Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
 
+import tomllib
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from .configs import parse_config, read_config
 from .sourced import load, pick
 
 FILE = "models.toml"
+SHAPES = "shapes.toml"
+ABOUT = ("like", "source")  # keys of a shape that no config.json has
 
 
 def model(key):
-    """The model `key`.
+    """The numbers of the model `key`.
 
     >>> model("qwen3.8-27b-nvfp4").layers
     64.0
@@ -15,5 +23,30 @@ def model(key):
 
 
 def models():
-    """Every model by key."""
+    """Every model with numbers, by key."""
     return load(FILE)
+
+
+@lru_cache(maxsize=None)
+def shapes():
+    """Every named shape, as the fields of a config.json."""
+    tables = tomllib.loads((resources.files(__package__) / "data" / SHAPES).read_text(encoding="utf-8"))
+    found = {}
+    for key, table in tables.items():
+        if "source" in table:
+            whole = {**tables.get(table.get("like"), {}), **table}
+            found[key] = {name: value for name, value in whole.items() if name not in ABOUT}
+    return found
+
+
+def find_config(name):
+    """The ModelConfig of a catalog name, or of a path to a config.json or its folder.
+
+    >>> round(find_config("qwen3.8-27b-nvfp4").weights_bytes / 1e9, 1)
+    20.6
+    """
+    if name in shapes():
+        return parse_config(shapes()[name], None, name)
+    if Path(name).exists():
+        return read_config(name)
+    raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")

@@ -40,6 +40,8 @@ class Sourced:
             raise ValueError(f"unit {self.unit!r} is not accepted: it must be one of {', '.join(filter(None, TO_BASE))}")
         if self.kind == "estimate" and (self.low is None or self.high is None):
             raise ValueError(f"an estimate needs low and high ({self.value} {self.unit}, {self.source})")
+        if not self.base_range[0] <= self.base_range[1] <= self.base_range[2]:
+            raise ValueError(f"low <= value <= high does not hold: {self.low}, {self.value}, {self.high}")
 
     @property
     def base(self):

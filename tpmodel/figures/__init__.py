@@ -1,8 +1,21 @@
 """The figures of the book, each a `Figure` made by a function that takes nothing: `figures.decode_time()`."""
 
+from .block import block_flow
+from .blocks import context_blocks
+from .card import card_memory
 from .context import context_budget
 from .decode import decode_time
+from .linear import two_cuts
+from .modules import module_bytes
+from .prefill import message_time, prompt_time
+from .serving import alarm, speculation
+from .unequal import unequal_speeds
+from .unequal_plan import unequal_map, unequal_memory
 
-ALL = (decode_time, context_budget)
-CHAPTERS = {"decode-time": "decode", "context-budget": "context"}
+ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
+       unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes)
+CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
+            "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving", "speculation": "serving",
+            "unequal-speeds": "unequal", "unequal-memory": "unequal", "unequal-map": "unequal",
+            "context-blocks": "bytes", "module-bytes": "bytes"}
 """Where each figure stands: its name -> the stem of its chapter."""

@@ -125,6 +125,23 @@ def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
 
 
 @formula
+def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
+    r"""Message whose bytes take as long as the latency, $M^* = \frac{N}{2(N-1)} \alpha_N B$: half of its time is either.
+
+    ranks : N; one GPU is answered as two are [1]
+    link_bytes_per_s, allreduce_latency_s : as in allreduce_s
+    returns : M*; shorter messages wait for the latency, longer ones for the link [byte]
+    limits : as allreduce_s.
+    source : allreduce_s solved for the message; Hockney's half-performance length
+
+    >>> even_message_bytes(ranks=2, link_bytes_per_s=31.5e9, allreduce_latency_s=20e-6)
+    630000.0
+    """
+    several = ops.maximum(2, ranks)
+    return several / (HOPS_PER_ROUND * (several - 1)) * allreduce_latency_s * link_bytes_per_s
+
+
+@formula
 def communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
     r"""All-reduce time of one pass, $t_{comm} = n_{ar} t_{ar}$.
 

@@ -2,7 +2,7 @@
 
 from .. import ops
 from ..formula import formula
-from .collectives import communication_s
+from .collectives import allreduces, communication_s
 
 
 @formula
@@ -124,3 +124,21 @@ def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
     0.8
     """
     return decode_tokens_per_s / decode_bound_tokens_per_s
+
+
+@formula
+def gap_allreduce_s(round_tokens, decode_tokens_per_s, weight_read_s, kv_read_s, layers):
+    r"""Time of one all-reduce that would explain a measured rate, $t_{ar}^{*} = \max(0, e / r - t_w - t_{kv}) / n_{ar}$.
+
+    round_tokens : e, tokens that a step confirms: 1 without speculative decoding [token]
+    decode_tokens_per_s : r, as measured [token/s]
+    weight_read_s, kv_read_s : t_w, t_kv [s]
+    layers : L; two all-reduces each [1]
+    returns : 0 when the rate beats the reads [s]
+    limits : all of the gap is put on the link, also what belongs to launches or heat.
+    source : decode_s solved for t_ar
+
+    >>> round(gap_allreduce_s(1, 40, 0.0223, 0, 64) * 1e6, 1)
+    21.1
+    """
+    return ops.maximum(0, round_tokens / decode_tokens_per_s - weight_read_s - kv_read_s) / allreduces(layers)

@@ -27,11 +27,11 @@ def kv_bytes_per_token(full_layers, kv_heads, head_elements, kv_element_bytes, r
 
 @formula
 def kv_cache_bytes(kv_bytes_per_token, context_tokens):
-    r"""KV cache of one sequence on one GPU, $K = k c$.
+    r"""KV cache of one sequence on one GPU, $K_{kv} = k c$.
 
     kv_bytes_per_token : k [byte/token]
     context_tokens : c [token]
-    returns : K [byte]
+    returns : K_kv [byte]
     limits : one sequence; engines round up to whole blocks.
     source : a product
 
@@ -109,11 +109,11 @@ def max_context_tokens(kv_pool_bytes, kv_bytes_per_token, native_tokens):
 
 @formula
 def used_bytes(weights_bytes, ranks, kv_cache_bytes, overhead_bytes):
-    r"""Memory in use on one GPU, $G_{used} = W_{file}/N + K + O$.
+    r"""Memory in use on one GPU, $G_{used} = W_{file}/N + K_{kv} + O$.
 
     weights_bytes : W_file, all GPUs together [byte]
     ranks : N [1]
-    kv_cache_bytes, overhead_bytes : K, O, on one GPU [byte]
+    kv_cache_bytes, overhead_bytes : K_kv, O, on one GPU [byte]
     returns : G_used [byte]
     limits : an even split; engines claim the whole pool at start, not only what one context uses.
     source : the sum of the three

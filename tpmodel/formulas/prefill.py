@@ -5,6 +5,7 @@ from ..formula import formula
 from .collectives import allreduce_s, allreduce_payload_bytes, allreduce_wire_bytes
 
 FLOP_PER_MULTIPLY_ADD = 2
+TABLES = 2  # embedding and output head
 SCORES_AND_VALUES = 2  # attention multiplies twice: queries with keys, weights with values
 
 
@@ -96,6 +97,21 @@ def chunks(tokens, chunk_tokens):
 
 
 @formula
+def pass_tokens(tokens, chunk_tokens):
+    r"""Tokens of one full pass of a prompt, $\min(T, C)$.
+
+    tokens, chunk_tokens : T, C [token]
+    returns : what one all-reduce carries [token]
+    limits : the last pass may be shorter.
+    source : vLLM, chunked prefill
+
+    >>> pass_tokens(tokens=8192, chunk_tokens=2048)
+    2048.0
+    """
+    return ops.minimum(tokens, chunk_tokens)
+
+
+@formula
 def prefill_communication_s(tokens, chunk_tokens, allreduces, hidden, element_bytes, ranks, link_bytes_per_s,
                             allreduce_latency_s):
     r"""All-reduce time of a whole prompt: every chunk pays the latency, every token its bytes.
@@ -144,3 +160,37 @@ def prefill_share_frac(prefill_communication_s, prefill_s):
     0.3
     """
     return prefill_communication_s / prefill_s
+
+
+@formula
+def overtake_tokens(parameters, full_layers, heads, head_elements, flop_per_s, attention_flop_per_s):
+    r"""Prompt length at which attention takes as long as the linear layers, $T^* = \frac{p R_a}{L_{full} n_q d R}$.
+
+    parameters : p [1]
+    full_layers, heads, head_elements : L_full, n_q, d; no full layer counts as one [1]
+    flop_per_s, attention_flop_per_s : R, R_a [FLOP/s]
+    returns : T*; neither the GPUs nor the fraction they reach matter, both times share them [token]
+    limits : the same fraction for both.
+    source : linear_s = attention_s with an empty cache, solved for the tokens
+
+    >>> round(overtake_tokens(27.78e9, 16, 24, 256, 380e12, 47.4e12))
+    35250
+    """
+    width = ops.maximum(1, full_layers) * heads * head_elements
+    return parameters * attention_flop_per_s / (width * flop_per_s)
+
+
+@formula
+def prompt_parameters(parameters, idle_parameters, vocabulary, hidden):
+    r"""Parameters that every token of a prompt is multiplied with, $p' = p - p_{idle} - 2 Y H$.
+
+    parameters, idle_parameters : p, p_idle [1]
+    vocabulary, hidden : Y, H; the embedding is looked up, the output head serves the last token alone
+    returns : p' [1]
+    limits : untied embedding and head; text only.
+    source : the model's modules
+
+    >>> prompt_parameters(27.78e9, 0.885e9, 248320, 5120) / 1e9
+    24.3522032
+    """
+    return ops.maximum(0, parameters - idle_parameters - TABLES * vocabulary * hidden)

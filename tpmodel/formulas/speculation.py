@@ -2,6 +2,8 @@
 
 from .. import ops
 from ..formula import formula
+from .collectives import communication_s
+from .decode import decode_s, weight_read_s
 
 MAX_DRAFTS = 16
 
@@ -58,3 +60,82 @@ def allreduces_per_confirmed_token(round_allreduces, round_tokens):
     73.06666666666666
     """
     return round_allreduces / round_tokens
+
+
+@formula
+def draft_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac, draft_allreduces, message_bytes, link_bytes_per_s,
+            allreduce_latency_s):
+    r"""Time of one draft step: read the draft layer and the output head, then sum over the link.
+
+    draft_bytes : W_d, all GPUs together; a head kept in 16 bits is most of it [byte]
+    ranks, memory_bytes_per_s, achieved_frac : as in weight_read_s
+    draft_allreduces : n_d [1]
+    message_bytes, link_bytes_per_s, allreduce_latency_s : as in allreduce_s, of one token
+    returns : t_d [s]
+    limits : one draft after the other; the draft layer's own KV cache is left out.
+    source : weight_read_s and communication_s of the draft layer
+
+    >>> round(draft_s(3.4e9, 2, 448e9, 1, 3, 0, 1, 20e-6) * 1e3, 2)
+    3.85
+    """
+    return (
+        weight_read_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac)
+        + communication_s(draft_allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+    )
+
+
+@formula
+def verify_s(drafts, read_bytes, ranks, memory_bytes_per_s, achieved_frac, kv_bytes_per_token, context_tokens,
+             allreduces, message_bytes, link_bytes_per_s, allreduce_latency_s):
+    r"""Time of one verify pass: a decode step whose messages carry K + 1 tokens.
+
+    drafts : K [1]
+    message_bytes : M of one token [byte]
+    read_bytes, ranks, memory_bytes_per_s, achieved_frac : as in weight_read_s
+    kv_bytes_per_token, context_tokens : as in kv_read_s
+    allreduces, link_bytes_per_s, allreduce_latency_s : as in communication_s
+    returns : t_v; with K = 0 a plain decode step [s]
+    limits : weights and cache are read once for all K + 1 tokens, whose arithmetic hides behind the read.
+    source : decode_s with a message K + 1 times as large
+
+    >>> round(verify_s(3, 20e9, 2, 448e9, 1, 32768, 0, 128, 10240, 2e9, 0) * 1e3, 1)
+    24.9
+    """
+    return decode_s(
+        read_bytes, ranks, memory_bytes_per_s, achieved_frac, kv_bytes_per_token, context_tokens,
+        allreduces, (drafts + 1) * message_bytes, link_bytes_per_s, allreduce_latency_s,
+    )
+
+
+@formula
+def round_s(verify_s, drafts, draft_s, round_overhead_s):
+    r"""Time of one round, $t_r = t_v + K t_d + t_o$.
+
+    verify_s : t_v [s]
+    drafts : K [1]
+    draft_s : t_d [s]
+    round_overhead_s : t_o; draft steps outside the CUDA graphs make it the largest part [s]
+    returns : t_r [s]
+    limits : drafting and verifying take turns.
+    source : the sum of the three
+
+    >>> round_s(verify_s=0.020, drafts=3, draft_s=0.004, round_overhead_s=0.001)
+    0.033
+    """
+    return verify_s + drafts * draft_s + round_overhead_s
+
+
+@formula
+def confirmed_tokens_per_s(round_tokens, round_s):
+    r"""Confirmed tokens a second of one stream, $r_c = e / t_r$.
+
+    round_tokens : e [token]
+    round_s : t_r [s]
+    returns : r_c; below the plain rate when t_r grows more than e [token/s]
+    limits : one stream.
+    source : a quotient
+
+    >>> confirmed_tokens_per_s(round_tokens=2, round_s=0.04)
+    50.0
+    """
+    return round_tokens / round_s

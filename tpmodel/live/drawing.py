@@ -13,6 +13,8 @@ COLORS = {  # name -> what matplotlib draws; the page replaces it by a variable 
     "gold": "#c79a1e",
     "purple": "#a8588c",
     "gray": "#8a8f98",
+    "teal": "#1b8fa5",
+    "brown": "#8a5a34",
 }
 STYLE = {
     "svg.fonttype": "none",
@@ -101,17 +103,27 @@ def _draw_mark(figure, mark, view, pair):
     x = [clamp(number, axes.xlim, axes.xlog) for number in numbers[0::2]]
     y = [clamp(number, axes.ylim, axes.ylog) for number in numbers[1::2]]
     if mark.kind == "box":
-        corners = [(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])]
+        corners = [(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1]), (x[0], y[0])]  # all five: a flat box keeps four sides
         pair.add_patch(Polygon(corners, closed=True, facecolor=color, edgecolor=COLORS["text"], linewidth=0.5,
                                alpha=0.55 if mark.ghost else 1.0, label=label, gid=gid))
     elif mark.kind == "line":
-        pair.plot(x, y, color=color, label=label, linewidth=1.8, linestyle="--" if mark.dashed else "-", gid=gid)
+        pair.plot(x, y, color=color, label=label, linewidth=1.8, linestyle="--" if mark.dashed else "-", gid=gid,
+                  marker=_head(x, y) if mark.arrow else None, markevery=[1], markersize=5)
     elif mark.kind == "marker":
         pair.plot(x, y, color=color, label=label, marker=mark.shape, markersize=9, linestyle="none", gid=gid,
                   markeredgecolor=COLORS["text"])
     else:
         pair.text(x[0], y[0], text(mark.text, view), color=color, fontsize=mark.size, ha=mark.align, va="center",
                   gid=gid).set_in_layout(False)
+
+
+def _head(x, y):
+    """The head of an arrow along an axis: matplotlib's caret with its tip at the end of the line."""
+    from matplotlib import markers
+
+    if abs(y[1] - y[0]) > abs(x[1] - x[0]):
+        return markers.CARETUP if y[1] > y[0] else markers.CARETDOWN
+    return markers.CARETRIGHT if x[1] > x[0] else markers.CARETLEFT
 
 
 def clamp(value, limits, log):

@@ -71,7 +71,7 @@
     const marks = functions.marks.map(([name, kind, pair, f, over, samples]) => {
       const group = find(name);
       const target = group.querySelector({ marker: "use", label: "text" }[kind] || "path");
-      return { kind, f, over, samples, target, scale: axes[pair] };
+      return { kind, f, over, samples, target, head: kind === "line" && group.querySelector("use"), scale: axes[pair] };
     });
     const texts = functions.texts.map(([name, f]) => {
       const label = name.startsWith("label-");
@@ -79,7 +79,8 @@
       return [target, f];
     });
 
-    function place({ kind, f, over, samples, target, scale: [sx, sy] }, v) {
+    function place(mark, v) {
+      const { kind, f, over, samples, target, head, scale: [sx, sy] } = mark;
       if (kind === "curve") {
         const here = Object.create(v);
         let d = "";
@@ -97,7 +98,12 @@
         target.setAttribute("d", `M ${x[0]} ${y[0]} L ${x[1]} ${y[0]} L ${x[1]} ${y[1]} L ${x[0]} ${y[1]} z`);
       } else if (kind === "line") {
         target.setAttribute("d", `M ${x[0]} ${y[0]} L ${x[1]} ${y[1]}`);
+        if (head) { head.setAttribute("x", x[1]); head.setAttribute("y", y[1]); }
       } else {
+        if (kind === "label") {
+          mark.drop ??= target.getAttribute("y") - y[0];  // how far matplotlib put the baseline below the middle
+          y[0] += mark.drop;
+        }
         target.setAttribute("x", x[0]);
         target.setAttribute("y", y[0]);
         if (kind === "label") target.setAttribute("transform", `rotate(0 ${x[0]} ${y[0]})`);

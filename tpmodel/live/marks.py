@@ -55,7 +55,7 @@ def bar(name, row, start, end, color, label="", ghost=False, axes=0, thickness=0
 
 @dataclass(frozen=True)
 class Line:
-    """A straight line between two points."""
+    """A straight line between two points; `arrow` gives it a head, for a line along an axis that keeps its direction."""
 
     name: str
     x0: object

@@ -1,0 +1,136 @@
+"""One card and one prompt: numbers worked by hand, limits, and the same sums done another way."""
+
+import numpy as np
+import pytest
+import sympy
+
+from tpmodel import figures
+from tpmodel.catalog.articles import GPU, MODEL
+from tpmodel.catalog.links import link
+from tpmodel.evidence.prompts import points, prompt
+from tpmodel.figures.card import DRIVER, fitting_tokens, left
+from tpmodel.formula import symbol
+from tpmodel.formulas import card, collectives, memory, prefill
+
+CARD, MESSAGE, LENGTH = figures.card_memory(), figures.message_time(), figures.prompt_time()
+GIB = 2**30
+
+
+def test_the_mtp_layer_counted_matrix_by_matrix():
+    shapes = [(10240, 5120), (5120, 2 * 24 * 256), (5120, 4 * 256), (5120, 4 * 256), (24 * 256, 5120),
+              (5120, 17408), (5120, 17408), (17408, 5120)]
+    by_hand = sum(rows * columns for rows, columns in shapes) + 2 * 5120  # two norms
+    assert card.mtp_parameters(5120, 17408, 24, 4, 256) == by_hand
+    assert by_hand < MODEL.idle_parameters, "the vision tower is idle too"
+
+
+def test_the_articles_card_by_hand():
+    v = CARD.view()
+    expected = 0.92 * 16 * GIB - 10e9 - 1.2 * GIB - 262144 * 16 * 2 * 2 * 256 - 48 * 24 * 128 * 128 * 4
+    assert left(v) == pytest.approx(expected, abs=1)
+    assert left(CARD.view({"card": DRIVER})) - left(v) == pytest.approx(0.92 * (16311 - 16384) * 2**20, abs=1)
+
+
+@pytest.mark.parametrize("settings", [{}, {"mtp_layer": "BF16 layer, 3 drafts"}, {"tp": "8 GPUs"}, {"build_bytes": "28"}])
+def test_what_fits_leaves_nothing_for_one_more_token(settings):
+    v = CARD.view(settings)
+    room = fitting_tokens(v)
+    full = v.extended(kv_cache_bytes=v(memory.kv_cache_bytes, context_tokens=room))
+    assert 0 <= left(full) < v.kv_bytes_per_token
+
+
+def test_drafts_cost_a_state_each_and_the_mtp_layer_a_cache():
+    one, three = (CARD.view({"mtp_layer": f"BF16 layer, {words}"}) for words in ("1 draft", "3 drafts"))
+    assert three.state_pool_bytes / one.state_pool_bytes == 2
+    assert one.kv_cache_bytes / CARD.view().kv_cache_bytes == 17 / 16
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"build_bytes": "55.6"}, "weights alone"), ({"build_bytes": "28"}, "Not even without any overhead"),
+    ({"mtp_layer": "BF16 layer, 3 drafts"}, "Even the lowest"), ({}, "The overhead decides"), ({"build_bytes": "17"}, "even with the highest")])
+def test_the_verdict_in_words(settings, words):
+    shown = CARD.shown_texts(settings)
+    assert words in shown["readout-decides"]
+    assert shown["readout-verdict"].startswith("Fits") == (left(CARD.view(settings)) >= 0)
+
+
+def test_the_bars_end_where_the_table_says():
+    canvas = CARD.draw({"mtp_layer": "BF16 layer, 3 drafts"})
+    artists = {artist.get_gid(): artist for artist in canvas.axes[0].patches}
+    v = CARD.view({"mtp_layer": "BF16 layer, 3 drafts"})
+    end = artists["card-memory-kv"].get_xy()[:, 0].max()
+    assert end == pytest.approx(100 * (v(memory.used_bytes) + v.state_pool_bytes) / v.vram_bytes)
+
+
+def test_a_prompt_by_hand():
+    v = prompt(8192, allreduce_latency_s=0)
+    assert v.linear_s == pytest.approx(2 * 27.78e9 * 8192 / 2 / GPU.fp4_flop_per_s)
+    pairs = sum(range(8192)) + 8192 / 2  # half of the diagonal
+    assert v.attention_s == pytest.approx(2 * 2 * 16 * 24 * 256 * pairs / 2 / 47.4e12)
+    assert v.prefill_communication_s == pytest.approx(128 * 80 * 2**20 / 31.5e9)
+
+
+def test_scaling_of_the_three_parts():
+    one, two = prompt(4096, allreduce_latency_s=0), prompt(8192, allreduce_latency_s=0)
+    assert two.linear_s == 2 * one.linear_s and two.attention_s == 4 * one.attention_s
+    assert two.prefill_communication_s == pytest.approx(2 * one.prefill_communication_s)
+    assert prompt(8192, ranks=1).prefill_communication_s == 0
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, 1024, 8192, 10**6])
+def test_chunks_add_latency_and_nothing_else(chunk):
+    v = prompt(8192, chunk_tokens=chunk)
+    passes = [min(chunk, 8192 - start) for start in range(0, 8192, chunk)]
+    by_pass = sum(128 * (20e-6 + tokens * 10240 / 31.5e9) for tokens in passes)
+    assert v.prefill_communication_s == pytest.approx(by_pass)
+    assert v(prefill.pass_tokens) == passes[0]
+    cached = np.cumsum([0, *passes[:-1]])
+    assert v.attention_s == pytest.approx(sum(
+        v(prefill.attention_s, tokens=tokens, context_tokens=float(before)) for tokens, before in zip(passes, cached)))
+
+
+def test_crossings_are_where_the_curves_meet():
+    for flop_per_s in (GPU.fp4_flop_per_s, GPU.bf16_flop_per_s):
+        at = prompt(8192, flop_per_s=flop_per_s)(prefill.overtake_tokens)
+        v = prompt(at, flop_per_s=flop_per_s)
+        assert v.linear_s == pytest.approx(v.attention_s)
+    for ranks in (2, 4, 8):
+        even = collectives.even_message_bytes(ranks, 31.5e9, 20e-6)
+        assert collectives.allreduce_s(even, ranks, 31.5e9, 20e-6) == pytest.approx(40e-6)
+
+
+def test_sympy_finds_the_same_crossing():
+    found = sympy.solve(sympy.expand((prefill.linear_s.expr() - prefill.attention_s.expr(context_tokens=0)) / symbol("tokens")),
+                        symbol("tokens"))
+    assert sympy.simplify(found[0] - prefill.overtake_tokens.expr().subs(sympy.Max(1, symbol("full_layers")), symbol("full_layers"))) == 0
+
+
+def test_two_numbers_explain_five_public_times():
+    """The straight line and the square through two points, by least squares of NumPy, meet the rest and the model's own fit."""
+    measured = points("length")
+    tokens, seconds = np.array([(p.tokens, p.seconds) for p in measured], float).T
+    line, square = np.linalg.solve(np.stack([tokens[[1, -1]], tokens[[1, -1]] ** 2], axis=1), seconds[[1, -1]])
+    assert np.abs(line * tokens + square * tokens**2 - seconds).max() / seconds.max() < 0.01
+    mfu = prompt(1024).attention_s / (square * 1024**2)
+    assert mfu == pytest.approx(0.70, abs=0.01)
+    per_token = line - prompt(1, mfu_frac=mfu).linear_s - 128 * 20e-6 / 1024
+    assert 128 * 10240 / per_token / 1e9 == pytest.approx(8.5, abs=0.1)
+
+
+def test_the_shares_of_the_picture_are_the_shares_of_the_table():
+    texts = {"format": "BF16, also W4A16: 47 TFLOP/s", "link_bytes_per_s": "2.2", "tokens": "8192"}
+    v = MESSAGE.view(texts)
+    canvas = MESSAGE.draw(texts)
+    boxes = {artist.get_gid(): artist.get_xy()[:, 0] for artist in canvas.axes[1].patches}
+    share = 100 - boxes["message-time-prompt-comm"].min()
+    assert share == pytest.approx(100 * prompt(8192, flop_per_s=47.4e12, link_bytes_per_s=2.2e9).prefill_share_frac)
+    assert boxes["message-time-decode-comm"].min() == pytest.approx(100 * 20e9 / 2 / 448e9 / (
+        20e9 / 2 / 448e9 + 128 * (20e-6 + 10240 / 2.2e9)))
+    assert v.chunk_bytes == 80 * 2**20
+
+
+def test_links_are_ranges_not_facts():
+    for key in ("shm", "staged", "p2p-pcie5-x8"):
+        low, value, high = link(key).numbers["link_bytes_per_s"].base_range
+        assert low <= value <= high and low < high < link("pcie5-x8-line-rate").link_bytes_per_s
+    assert LENGTH.view().chunk_tokens == points("length")[0].chunk_tokens

@@ -1,0 +1,117 @@
+"""The catalog: every number says what it is and where it comes from; a bad file is refused in one line."""
+
+import math
+
+import pytest
+
+from tpmodel.catalog.gpus import gpu, gpus
+from tpmodel.catalog.links import link, links
+from tpmodel.catalog.models import model, models
+from tpmodel.catalog.sourced import KINDS, TO_BASE, Sourced, read
+from tpmodel.formulas import collectives, memory
+from tpmodel.vocabulary import NAMES
+
+ENTRIES = [entry for catalog in (gpus, links, models) for entry in catalog().values()]
+NUMBERS = [pytest.param(number, id=f"{entry.key}-{name}") for entry in ENTRIES for name, number in entry.numbers.items()]
+GOOD = '{ value = 16, unit = "GiB", kind = "official", source = "a page", date = "2026-11-30" }'
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_every_number_is_sourced(number):
+    assert number.kind in KINDS and number.unit in TO_BASE
+    assert number.source.strip() and len(number.date) == 10
+    low, value, high = number.base_range
+    assert low <= value <= high and math.isfinite(value)
+    assert number.kind != "estimate" or None not in (number.low, number.high)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: e.key)
+def test_every_entry_is_named_with_terms_in_their_units(entry):
+    assert entry.name and entry.numbers
+    for name, number in entry.numbers.items():
+        base = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
+                "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}.get(number.unit, number.unit)
+        assert NAMES[name].unit == base, f"{name} in {number.unit}"
+
+
+def test_the_cards_that_people_own():
+    assert {"rtx-3060-12gb", "rtx-3090", "rtx-4060-ti-16gb", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5070-ti", "rtx-5080", "rtx-5090",
+            "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200"} <= set(gpus())
+    for card in gpus().values():
+        assert {"vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s"} <= set(card.numbers)
+
+
+@pytest.mark.parametrize("key, gbps, bits, gb_per_s", [  # pin rate x bus width / 8, from the memory the card carries
+    ("rtx-3060-12gb", 15, 192, 360), ("rtx-3090", 19.5, 384, 936.2), ("rtx-4060-ti-16gb", 18, 128, 288), ("rtx-4090", 21, 384, 1008),
+    ("rtx-5060-ti-16gb", 28, 128, 448), ("rtx-5070-ti", 28, 256, 896), ("rtx-5080", 30, 256, 960), ("rtx-5090", 28, 512, 1792)])
+def test_bandwidth_is_pin_rate_times_bus(key, gbps, bits, gb_per_s):
+    assert gpu(key).memory_bytes_per_s == gb_per_s * 1e9 == pytest.approx(gbps * bits / 8 * 1e9, rel=1e-3)
+
+
+def test_arithmetic_rates_by_hand():
+    card = gpu("rtx-5060-ti-16gb")
+    assert card.bf16_flop_per_s == pytest.approx(512 * 36 * 2.572e9, rel=2e-3)  # FLOP a clock and SM, SMs, boost clock
+    assert 2 * card.fp4_flop_per_s == pytest.approx(759e12, rel=2e-3)  # the product page's sparse TOPS
+    assert gpu("rtx-3090").bf16_flop_per_s == 71e12 and not hasattr(gpu("rtx-3090"), "fp8_flop_per_s")
+    for other in gpus().values():
+        if "fp8_flop_per_s" in other.numbers:
+            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s, rel=3e-3)
+
+
+def test_a_card_never_reports_more_than_its_nominal_memory():
+    reported = [card for card in gpus().values() if "reported_bytes" in card.numbers]
+    assert reported and all(0.98 < card.reported_bytes / card.vram_bytes <= 1 for card in reported)
+
+
+def test_links_meet_what_was_measured():
+    """Whole calls of 10 KiB and of 256 MiB, by the straight line, against the tables they come from."""
+    call = lambda key, size, end=1: collectives.allreduce_s(
+        size, 2, link(key).numbers["link_bytes_per_s"].base_range[2 - end], link(key).numbers["allreduce_latency_s"].base_range[end])
+    assert call("mailbox", 10240) == pytest.approx(3.7e-6, rel=0.05)
+    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6, rel=0.02)  # 8 KiB on RTX 4090; SGLang
+    assert call("shm", 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
+    assert call("nvlink-h200", 2**28) == pytest.approx(904.3e-6, rel=0.03)
+    assert call("shm-h200", 2**28) == pytest.approx(9.768e-3, rel=0.01)
+
+
+def test_peer_access_never_beats_its_line_rate():
+    lines = {"p2p-pcie4-x8": 15.75e9, "p2p-pcie4-x16": 31.5e9, "p2p-pcie5-x8": 31.5e9, "p2p-pcie5-x16": 63e9}
+    for key, line_rate in lines.items():
+        assert link(key).numbers["link_bytes_per_s"].base_range[2] < line_rate
+    assert link("pcie5-x8-line-rate").link_bytes_per_s == 31.5e9
+
+
+def test_a_draft_step_reads_the_mtp_layer_and_the_head():
+    m = model("qwen3.8-27b-nvfp4")
+    h, inner, heads = 5120, 17408, 24  # hidden, FFN, query heads; the query is twice as wide: it carries the gate
+    layer = h * heads * 256 * 2 + 2 * h * 4 * 256 + heads * 256 * h + 3 * h * inner
+    assert m.draft_bytes == pytest.approx(2 * (layer + 2 * h * h) + memory.embedding_bytes(m.vocabulary, h, 2), rel=1e-3)
+
+
+@pytest.mark.parametrize("text, says", [
+    ('[x]\nname = "X"\nvram_bytes = { value = 16, unit = "GiB", kind = "official", source = "a page" }', "date"),
+    ('[x]\nname = "X"\nvram_bytes = { value = 16, kind = "official", source = "a page", date = "2026-11-30" }', "unit"),
+    ('[x]\nname = "X"\nvram_bytes = { value = 16, unit = "GiB", source = "a page", date = "2026-11-30" }', "kind"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("a page", ""), "source"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("official", "estimate"), "an estimate needs low and high"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("official", "rumour"), "must be one of official"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "stone"), "unit 'stone' is not accepted"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", "-16"), "vram_bytes"),
+    ('[x]\nvram_bytes = ' + GOOD, "has no name"),
+])
+def test_a_bad_file_is_refused_in_one_line(text, says):
+    with pytest.raises(ValueError) as error:
+        read(text, "cards.toml")
+    assert "cards.toml: x" in str(error.value) and says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_range_that_does_not_hold_its_value_is_refused():
+    with pytest.raises(ValueError, match="low <= value <= high"):
+        Sourced(3, "GB", "estimate", "a page", "2026-11-30", low=4, high=5)
+
+
+def test_an_unknown_term_and_an_unknown_key_are_named():
+    with pytest.raises(NameError, match="'colour' is not in"):
+        read('[x]\nname = "X"\ncolour = ' + GOOD, "cards.toml")
+    with pytest.raises(ValueError, match="'rtx-9999' is not in gpus.toml: it must be one of rtx-3060"):
+        gpu("rtx-9999")

@@ -1,0 +1,290 @@
+"""`tpmodel embed` without vLLM: a stand-in module notes its arguments, the environment at import, and who started it."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy
+import pytest
+
+from tpmodel import cli
+from tpmodel.vllm import documents
+
+MODEL = "nvidia/Nemotron-3-Embed-8B-BF16"
+SCRIPT = Path(sys.executable).parent / "tpmodel"
+FAKE = '''
+import json, multiprocessing, os, sys
+from types import SimpleNamespace
+
+def note(**what):
+    with open(os.environ["FAKE_LOG"], "a") as log:
+        log.write(json.dumps(what) + "\\n")
+
+NAMES = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "VLLM_PP_LAYER_PARTITION", "VLLM_LOGGING_STREAM")
+note(event="import", env={name: os.environ[name] for name in NAMES if name in os.environ})
+print("INFO: vLLM talks on stdout")
+STOP = os.environ.get("FAKE_STOP", "")
+
+def worker():
+    print("INFO: so do workers", flush=True)
+    note(event="worker")
+
+class LLM:
+    def __init__(self, **arguments):
+        note(event="LLM", arguments=arguments)
+        if STOP == "load":
+            raise RuntimeError("Engine core initialization failed.\\nSee root cause above.")
+        process = multiprocessing.get_context("spawn").Process(target=worker)
+        process.start()
+        process.join()
+        if process.exitcode:
+            raise RuntimeError("worker died")
+
+    def get_tokenizer(self):
+        return SimpleNamespace(encode=lambda text: [0, *text.split()])
+
+    def embed(self, texts):
+        note(event="embed", texts=texts)
+        if STOP == "embed" and len(texts) > 4:
+            raise AssertionError
+        if STOP == "appear":
+            open("v.npy", "w").write("another run's")
+        bad = float("nan") if STOP == "nan" else 1.0
+        return [SimpleNamespace(outputs=SimpleNamespace(embedding=[float(len(text)), bad, -0.5])) for text in texts]
+'''
+
+
+@pytest.fixture
+def call(tmp_path):
+    """Run `tpmodel embed` beside the stand-in; returns the finished process, with what was noted."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "vllm.py").write_text(FAKE)
+    (tmp_path / "docs.txt").write_text("one\n\n  two words \r\npassage: three\n \nfour\nfive\nsix", encoding="utf-8")
+
+    def run(*arguments, program=(sys.executable, "-m", "tpmodel"), fake=True, **variables):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("CUDA", "VLLM"))}
+        lib = tmp_path / ("lib" if fake else "none")
+        log = tmp_path / "log"
+        log.write_text("")
+        done = subprocess.run([*program, "embed", *arguments], cwd=tmp_path, capture_output=True, text=True,
+                              env={**clean, "PYTHONPATH": str(lib), "FAKE_LOG": str(log), **variables})
+        done.notes = [json.loads(line) for line in log.read_text().splitlines()]
+        done.named = lambda event: [what for what in done.notes if what["event"] == event]
+        return done
+
+    run.folder = tmp_path
+    return run
+
+
+GIVEN = ("--model", MODEL, "--input", "docs.txt", "--output", "v.npy")
+COMMON = {"model": MODEL, "runner": "pooling", "dtype": "bfloat16", "max_model_len": 8192, "gpu_memory_utilization": 0.9}
+ALWAYS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
+MODES = [
+    (("--mode", "tp"), {"tensor_parallel_size": 2}, {}),
+    (("--mode", "pp"), {"tensor_parallel_size": 1, "pipeline_parallel_size": 2}, {}),
+    (("--mode", "pp", "--pp-layers", " 20, 14"), {"tensor_parallel_size": 1, "pipeline_parallel_size": 2},
+     {"VLLM_PP_LAYER_PARTITION": "20,14"}),
+    (("--mode", "offload"), {"cpu_offload_gb": 4.0, "enforce_eager": True}, {"CUDA_VISIBLE_DEVICES": "0"}),
+    (("--mode", "offload", "--offload-gb", "2.5", "--gpu", "1"), {"cpu_offload_gb": 2.5, "enforce_eager": True},
+     {"CUDA_VISIBLE_DEVICES": "1"}),
+    (("--mode", "tp", "--eager", "--max-len", "512", "--gpu-util", "0.8", "--dtype", "float32"),
+     {"tensor_parallel_size": 2, "enforce_eager": True, "max_model_len": 512, "gpu_memory_utilization": 0.8, "dtype": "float32"}, {}),
+]
+
+
+@pytest.mark.parametrize("flags, arguments, env", MODES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_arguments_and_the_environment_before_the_import(call, flags, arguments, env):
+    done = call(*flags, *GIVEN)
+    assert done.returncode == 0, done.stderr
+    assert done.notes[0] == {"event": "import", "env": {**ALWAYS, **env}}
+    assert done.named("LLM") == [{"event": "LLM", "arguments": {**COMMON, **arguments}}]
+    planned = call(*flags, *GIVEN, "--dry-run", "--json", "--force", fake=False)
+    assert json.loads(planned.stdout) == {"llm": {**COMMON, **arguments}, "env": {**ALWAYS, **env}}
+    assert planned.notes == []
+
+
+def test_the_environment_of_the_user(call):
+    done = call("--mode", "offload", *GIVEN, CUDA_DEVICE_ORDER="FASTEST_FIRST", CUDA_VISIBLE_DEVICES="1,0",
+                VLLM_PP_LAYER_PARTITION="20,14")
+    assert done.notes[0]["env"] == {**ALWAYS, "CUDA_DEVICE_ORDER": "FASTEST_FIRST", "CUDA_VISIBLE_DEVICES": "0"}
+    done = call("--mode", "pp", "--model", MODEL, "--dry-run", VLLM_PP_LAYER_PARTITION="20,14")
+    assert "export VLLM_PP_LAYER_PARTITION=20,14\n" in done.stdout
+    done = call("--mode", "pp", "--model", MODEL, "--dry-run", VLLM_PP_LAYER_PARTITION="20,13")
+    assert done.returncode == 2 and done.stderr.startswith("tpmodel embed: VLLM_PP_LAYER_PARTITION = '20,13' is not accepted")
+
+
+@pytest.mark.parametrize("flags, texts", [
+    ((), ["passage: one", "passage: two words", "passage: three", "passage: four", "passage: five", "passage: six"]),
+    (("--prefix", ""), ["one", "two words", "passage: three", "four", "five", "six"]),
+    (("--prefix", "f"), ["fone", "ftwo words", "fpassage: three", "four", "five", "fsix"])])
+def test_documents_prefixes_and_vectors(call, flags, texts):
+    done = call("--mode", "tp", *GIVEN, *flags, "--json")
+    assert [what["texts"] for what in done.named("embed")] == [texts[:4], texts]
+    vectors = numpy.load(call.folder / "v.npy", allow_pickle=False)
+    assert vectors.dtype == numpy.float32
+    assert vectors.tolist() == [[len(text), 1.0, -0.5] for text in texts]
+    said = json.loads(done.stdout)  # and nothing else: what vLLM prints goes to stderr
+    assert {name: said[name] for name in ("mode", "documents", "tokens", "dimensions", "output")} == {
+        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts), "dimensions": 3, "output": "v.npy"}
+    assert said["documents_per_s"] == pytest.approx(6 / said["seconds"])
+    assert said["tokens_per_s"] == pytest.approx(said["tokens"] / said["seconds"])
+    assert "vLLM talks" in done.stderr and "so do workers" in done.stderr and "loading" in done.stderr
+
+
+def test_the_text_says_documents_and_tokens_per_second(call):
+    done = call("--mode", "tp", *GIVEN)
+    assert "documents/s" in done.stdout and "tokens/s" in done.stdout and "vLLM talks" not in done.stdout
+
+
+def test_a_byte_order_mark_and_odd_line_ends(tmp_path):
+    file = tmp_path / "docs.txt"
+    file.write_bytes("\ufeffä\rb\u2028c\n\n\u3000".encode())
+    assert documents.documents(file, "") == {1: "ä", 2: "b\u2028c"}
+
+
+@pytest.mark.parametrize("program", [(sys.executable, "-m", "tpmodel"), (str(SCRIPT),)], ids=["module", "script"])
+def test_a_spawned_worker_does_not_run_main_again(call, program):
+    done = call("--mode", "tp", *GIVEN, program=program)
+    assert done.returncode == 0, done.stderr
+    assert [what["event"] for what in done.notes] == ["import", "LLM", "import", "worker", "embed", "embed"]
+
+
+def test_the_stand_in_notices_a_program_without_a_guard(call):
+    unguarded = call.folder / "unguarded.py"
+    unguarded.write_text("import sys; from tpmodel.cli import main; sys.exit(main())")
+    done = call("--mode", "tp", *GIVEN, program=(sys.executable, str(unguarded)))
+    assert done.returncode == 2 and "bootstrapping phase" in done.stderr and left(call) == []
+
+
+def left(call):
+    """What a run left in the folder."""
+    return sorted(path.name for path in call.folder.iterdir() if path.name not in ("lib", "docs.txt", "log", "unguarded.py"))
+
+
+def test_nothing_is_overwritten_without_force(call):
+    (call.folder / "v.npy").write_text("mine")
+    done = call("--mode", "tp", *GIVEN)
+    assert done.returncode == 2 and "--force" in done.stderr and done.notes == []
+    assert (call.folder / "v.npy").read_text() == "mine"
+    assert call("--mode", "tp", *GIVEN, "--force").returncode == 0
+    assert numpy.load(call.folder / "v.npy").shape == (6, 3) and left(call) == ["v.npy"]
+
+
+def test_a_file_that_appears_meanwhile_stays(call):
+    done = call("--mode", "tp", *GIVEN, FAKE_STOP="appear")
+    assert done.returncode == 2 and "it exists" in done.stderr
+    assert (call.folder / "v.npy").read_text() == "another run's" and left(call) == ["v.npy"]
+
+
+@pytest.mark.parametrize("stop, said", [("load", "RuntimeError: Engine core initialization failed. See root cause above."),
+                                        ("embed", "AssertionError"), ("nan", "the vector of line 1 is not finite")])
+@pytest.mark.parametrize("before", [None, "mine"])
+def test_a_crash_leaves_nothing(call, stop, said, before):
+    if before:
+        (call.folder / "v.npy").write_text(before)
+    done = call("--mode", "tp", *GIVEN, "--force", FAKE_STOP=stop)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2 and done.stdout == "" and last.startswith("tpmodel embed: ") and said in last
+    assert left(call) == (["v.npy"] if before else [])
+    assert not before or (call.folder / "v.npy").read_text() == before
+
+
+def test_the_result_is_written_under_another_name_first(tmp_path, monkeypatch):
+    seen = []
+
+    def stop(file, array, **_):
+        file.write(b"half")
+        seen.extend(path.name for path in tmp_path.iterdir())
+        raise OSError("no space left")
+
+    monkeypatch.setattr(numpy, "save", stop)
+    with pytest.raises(OSError, match="no space"):
+        documents.save(numpy.ones((2, 2)), tmp_path / "v.npy", False)
+    assert len(seen) == 1 and seen != ["v.npy"] and list(tmp_path.iterdir()) == []
+
+
+def bad(folder):
+    """Files for the bad inputs below."""
+    (folder / "empty.txt").write_text(" \n\n")
+    (folder / "latin.txt").write_bytes(b"fine\ncaf\xe9\n")
+    (folder / "six").mkdir()
+    (folder / "six" / "config.json").write_text('{"num_hidden_layers": 6}')
+    (folder / "nested").mkdir()
+    (folder / "nested" / "config.json").write_text('{"text_config": {"num_hidden_layers": 6}}')
+    (folder / "bare").mkdir()
+
+
+BAD = [
+    (("--mode", "x"), "invalid choice: 'x'"),
+    (("--mode", "pp", "--pp-layers", "20"), "pp-layers = '20' is not accepted: it must be 2 whole numbers >= 1"),
+    (("--mode", "pp", "--pp-layers", "20,7,7"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", "20,13"), "34 in all (it adds up to 33)"),
+    (("--mode", "pp", "--pp-layers", "1,2", "--model", "nemotron-3-embed-8b"), "34 in all"),
+    (("--mode", "pp", "--pp-layers", "4,3", "--model", "six"), "6 in all (it adds up to 7)"),
+    (("--mode", "pp", "--pp-layers", "4,3", "--model", "nested/config.json"), "6 in all (it adds up to 7)"),
+    (("--mode", "pp", "--pp-layers", "34,0"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", "35,-1"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", "a,b"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", "4.0,2"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", "²,3"), "2 whole numbers"),
+    (("--mode", "pp", "--pp-layers", ""), "2 whole numbers"),
+    (("--mode", "tp", "--pp-layers", "20,14"), "it is for --mode pp"),
+    (("--mode", "tp", "--offload-gb", "4"), "it is for --mode offload"),
+    (("--mode", "pp", "--gpu", "1"), "it is for --mode offload"),
+    (("--mode", "offload", "--gpu", "-1"), "a CUDA number"),
+    (("--mode", "offload", "--gpu", "0,1"), "a CUDA number"),
+    (("--mode", "offload", "--offload-gb", "-1"), "a number of GiB >= 0"),
+    (("--mode", "offload", "--offload-gb", "nan"), "a number of GiB >= 0"),
+    (("--mode", "tp", "--max-len", "0"), "whole number of tokens >= 1"),
+    (("--mode", "tp", "--max-len", "8k"), "whole number of tokens >= 1"),
+    (("--mode", "tp", "--gpu-util", "0"), "a fraction > 0"),
+    (("--mode", "tp", "--gpu-util", "90"), "a fraction > 0"),
+    (("--mode", "tp", "--model", "bare"), "bare/config.json is no file: it must be a folder with a config.json"),
+    (("--mode", "tp", "--model", "./missing"), "it must be a folder with a config.json"),
+    (("--mode", "tp", "--model", ""), "it must be a folder with a config.json"),
+    (("--mode", "tp", "--input", "missing.txt"), "No such file"),
+    (("--mode", "tp", "--input", "six"), "Is a directory"),
+    (("--mode", "tp", "--input", "empty.txt"), "it has no documents"),
+    (("--mode", "tp", "--input", "latin.txt"), "line 2 is not UTF-8 (byte 0xe9)"),
+    (("--mode", "tp", "--output", "six"), "it is no file"),
+    (("--mode", "tp", "--output", "/dev/null", "--force"), "it is no file"),
+    (("--mode", "tp", "--output", "docs.txt", "--force"), "it is the input"),
+    (("--mode", "tp", "--output", "no/v.npy"), "the folder no must exist"),
+]
+
+
+@pytest.mark.parametrize("flags, said", BAD, ids=lambda value: " ".join(value[1:]) if isinstance(value, tuple) else "")
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["", "dry"])
+def test_bad_input_is_one_line_and_exit_2(call, monkeypatch, capsys, flags, said, dry):
+    bad(call.folder)
+    monkeypatch.chdir(call.folder)
+    before = left(call)
+    try:
+        code = cli.main(["embed", *GIVEN, *flags, *dry])
+    except SystemExit as stop:  # argparse
+        code = stop.code
+    done = capsys.readouterr()
+    assert code == 2 and done.out == "" and left(call) == before
+    assert done.err.startswith("tpmodel embed: ") and done.err.count("\n") == 1 and said in done.err
+
+
+def test_without_an_input_only_a_dry_run(call):
+    done = call("--mode", "tp", "--model", MODEL)
+    assert done.returncode == 2 and "tpmodel embed: input = None is not accepted" in done.stderr
+    assert call("--mode", "tp", "--model", MODEL, "--dry-run").returncode == 0
+
+
+def test_a_document_that_is_too_long(call):
+    done = call("--mode", "tp", *GIVEN, "--max-len", "3")
+    assert done.returncode == 2 and left(call) == []
+    assert done.stderr.splitlines()[-1].startswith("tpmodel embed: max-len = 3 is not accepted: line 3 of the input has 4 tokens")
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
+def test_without_vllm_it_says_how_to_install_it(call):
+    done = call("--mode", "tp", *GIVEN, fake=False)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert "pip install vllm" in done.stderr and left(call) == []

@@ -1,0 +1,202 @@
+"""Any Hugging Face config.json -> layer kinds, shapes, parameters and formats per module. No network, no transformers."""
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from .fields import FIELDS, HARMLESS, HINT, MOST, Fields, load_json, refuse
+from .layers import Layers, State
+from .weights import modules_of
+
+TEXT = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config")
+NAMES = {"full_attention": "full", "attention": "full", "*": "full", "global": "full", "global_attention": "full",
+         "sliding_attention": "window", "sliding_window": "window", "local": "window", "local_attention": "window",
+         "deepseek_sparse_attention": "full", "chunked_attention": "chunk", "linear_attention": "state", "mamba": "state", "mamba2": "state", "M": "state",
+         "moe": "none", "mlp": "none", "E": "none", "-": "none"}
+FFN_ONLY = {"moe": "moe", "E": "moe", "mlp": "dense", "-": "dense"}
+
+
+def kinds_of(f, n):
+    """(cache kind, FFN kind or None) of each layer; None leaves the FFN to the MoE rules."""
+    if f.get("block_configs"):
+        raise refuse("block_configs", f.get("block_configs"), "absent: layers of many different shapes are not modelled")
+    for key in ("layer_types", "layers_block_type", "hybrid_override_pattern"):
+        names = f.listed(key, n)
+        if names:
+            f.seen |= {"sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval", "no_rope_layers", "no_rope_layer_interval",
+                       "attn_layer_indices", "max_window_layers", "use_sliding_window", "layer_types", "layers_block_type", "hybrid_override_pattern"}
+            for name in names:
+                if name not in NAMES:
+                    raise refuse(key, name, "full, sliding, chunked or linear attention, mamba, moe or mlp")
+            alone = any(name in FFN_ONLY for name in names)
+            return [(NAMES[name], FFN_ONLY.get(name, "none") if alone else None) for name in names]
+    return [(kind, None) for kind in _by_rule(f, n)]
+
+
+def _by_rule(f, n):
+    every = lambda key: f.integer(key, 0) or 0
+    linear = f.get("linear_attn_config")
+    if isinstance(linear, dict):
+        full = Fields(linear, {}, f.family).numbers("full_attn_layers")
+        if full is None:
+            raise ValueError("config.json has no linear_attn_config.full_attn_layers, which a model with linear attention needs")
+        return ["full" if i + 1 in full else "state" for i in range(n)]
+    if pattern := f.listed("hybrid_layer_pattern", n):
+        return ["window" if local == 1 else "full" for local in pattern]
+    if types := f.listed("attn_type_list", n):
+        if 0 in types:
+            raise refuse("attn_type_list", 0, "1 for every layer: lightning attention is not modelled")
+        return ["full"] * n
+    if f.get("linear_num_value_heads"):
+        step = every("full_attention_interval")
+        if not step:
+            raise ValueError("config.json has neither layer_types nor full_attention_interval, which a model with linear attention needs")
+        return ["full" if (i + 1) % step == 0 else "state" for i in range(n)]
+    if step := every("attn_layer_period"):
+        return ["full" if i % step == every("attn_layer_offset") else "state" for i in range(n)]
+    if any(f.get(key) for key in FIELDS["mamba_heads"] + FIELDS["mamba_state"]):
+        raise ValueError("config.json has no layer_types or layers_block_type to say which layers are recurrent")
+    chunk, window = f("chunk_tokens", 0, 0), f("window_tokens", 0, 0)
+    if f.family == "llama4_text" and chunk:
+        rope = f.listed("no_rope_layers", n) or [int((i + 1) % every("no_rope_layer_interval") != 0) for i in range(n)]
+        return ["chunk" if local else "full" for local in rope]
+    if not window or not f.flag("use_sliding_window", not f.family.startswith("qwen")):
+        f.seen.add("sliding_window_pattern")
+        return ["full"] * n
+    step = every("sliding_window_pattern") or every("_sliding_window_pattern")
+    if step:
+        return ["full" if (i + 1) % step == 0 else "window" for i in range(n)]
+    first = every("max_window_layers") if f.family.startswith("qwen") else 0
+    return ["window" if i >= first else "full" for i in range(n)]
+
+
+def state_of(f):
+    """The recurrent layers' shapes."""
+    dtype = f.get("mamba_ssm_dtype") or f.get("mamba_ssm_cache_dtype")
+    size = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0, None: 2.0}.get(dtype if isinstance(dtype, (str, type(None))) else 0)
+    if size is None:
+        raise refuse("mamba_ssm_dtype", dtype, "float32, bfloat16, float16 or auto")
+    if isinstance(f.get("linear_attn_config"), dict):
+        g = Fields(f.raw["linear_attn_config"], {}, f.family)
+        heads, d = (g.integer(key, least=1) for key in ("num_heads", "head_dim"))
+        if not heads or not d:
+            raise ValueError("config.json has no linear_attn_config.num_heads or head_dim, which this model needs")
+        return State("kda", heads, d, heads, d, g.integer("short_conv_kernel_size", 4, 1), 4.0)
+    if f.get("linear_num_value_heads"):
+        return State("gdn", f("gdn_value_heads"), f("gdn_value_elements"), f("gdn_key_heads"), f("gdn_key_elements"), f("convolution"), size)
+    inner = f("mamba_expand", 2) * f("hidden")
+    if any(f.get(key) for key in FIELDS["mamba_heads"]):
+        heads = f("mamba_heads")
+        d = inner // heads if f.get("mamba_d_head") == "auto" else f("mamba_head_elements")
+        return State("mamba2", heads, d, f("mamba_groups"), f("mamba_state"), f("convolution"), size)
+    return State("mamba1", inner, 1, 0, f("mamba_state"), f("convolution"), size)
+
+
+def layers_of(f, kinds):
+    """The Layers of each layer, in order, and the query heads by kind."""
+    heads, windows = f("heads"), "window" in kinds or "chunk" in kinds
+    latent = f("latent", 0, 0)
+    kv = f("kv_heads", heads)
+    d = f("head_elements", 0) or (1 if latent else _divided(f("hidden"), heads))
+    made = {"none": Layers("none")}
+    if latent:
+        index = f("index_elements", 0, 0)
+        made["full"] = Layers("latent", latent_elements=latent, rope_elements=f("rope"), index_elements=index)
+    else:
+        full_d, full_kv = f.integer("global_head_dim", d, 1), f.integer("num_global_key_value_heads", kv, 1)
+        made["full"] = Layers("full", full_kv, full_d, f("value_head_elements", full_d))
+    if windows:
+        d = f.integer("swa_head_dim", d, 1)
+        shape = f.integer("swa_num_key_value_heads", kv, 1), d, f.integer("swa_v_head_dim", f("value_head_elements", d), 1)
+        for kind, name in (("window", "window_tokens"), ("chunk", "chunk_tokens")):
+            if kind in kinds:
+                made[kind] = Layers(kind, *shape, f(name))
+    if "state" in kinds:
+        made["state"] = Layers("state", state=state_of(f))
+    if heads % made["full"].kv_heads if made["full"].kv_heads else False:
+        raise refuse(FIELDS["kv_heads"][0], made["full"].kv_heads, f"a divisor of the {heads} attention heads")
+    indexers = f.listed("indexer_types", len(kinds)) if latent else None
+    for name in set(indexers or ()) - {"full", "shared"}:
+        raise refuse("indexer_types", name, "full or shared")
+    shared = [kind == "full" and bool(indexers) and indexers[i] == "shared" for i, kind in enumerate(kinds)]
+    return tuple(replace(made[kind], index_elements=0) if without else made[kind] for kind, without in zip(kinds, shared))
+
+
+def _divided(hidden, heads):
+    if hidden % heads:
+        raise refuse("hidden_size", hidden, f"a multiple of num_attention_heads = {heads} where head_dim is not given")
+    return hidden // heads
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """A model as its config.json describes it. `order` holds one Layers a layer; modules hold all weights."""
+
+    name: str
+    family: str
+    hidden: int
+    heads: int
+    vocabulary: int
+    native_tokens: int
+    order: tuple
+    draft_layers: int
+    kv_dtype: str
+    modules: tuple
+
+    @property
+    def kinds(self):
+        """How many layers of each kind."""
+        return dict(Counter(layer.kind for layer in self.order))
+
+    def total(self, *, without=(), read=False, size=False):
+        """Parameters (or bytes, with `size`) of all modules but `without`; with `read`, what one decode step reads."""
+        return math.fsum((m.bytes if size else m.parameters) * (m.read if read else 1) for m in self.modules if m.name not in without)
+
+    @property
+    def parameters(self):
+        """All parameters, vision tower and MTP layers among them."""
+        return self.total()
+
+    @property
+    def text_parameters(self):
+        """Parameters of the language model alone."""
+        return self.total(without=("vision", "mtp"))
+
+    @property
+    def weights_bytes(self):
+        """The build, all modules."""
+        return self.total(size=True)
+
+    @property
+    def read_bytes(self):
+        """What one decode step of one sequence reads."""
+        return self.total(read=True, size=True)
+
+
+def read_config(path):
+    """The ModelConfig of a config.json or its folder. What is not understood is refused in one sentence."""
+    path = Path(path)
+    path = path / "config.json" if path.is_dir() else path
+    beside = path.parent / "hf_quant_config.json"
+    return parse_config(load_json(path), load_json(beside) if beside.is_file() else None, path.parent.name)
+
+
+def parse_config(config, quantisation=None, name=""):
+    """The same from dicts."""
+    text = next((config[key] for key in TEXT if isinstance(config.get(key), dict)), config)
+    text = text["text_config"] if isinstance(text.get("text_config"), dict) else text
+    family = text.get("model_type") or config.get("model_type") or ""
+    f = Fields(text, config, family if isinstance(family, str) and re.fullmatch(r"[\w.-]{1,60}", family) else "")
+    pattern = f.get("layers_block_type") or f.get("hybrid_override_pattern")
+    n = f("layers", min(len(pattern), MOST["layers"]) if isinstance(pattern, (list, str)) and pattern else None)
+    kinds, ffn = zip(*kinds_of(f, n))
+    order = layers_of(f, kinds)
+    mtp = f("mtp", 0, 0) if f.flag("use_mtp", True) else 0
+    modules, kv_dtype = modules_of(f, order, ffn, mtp, config, quantisation)
+    unread = [k for k, v in {**config, **text}.items() if v not in (None, False, 0, [], {}, "") and k not in f.seen
+              and HINT.search(k) and not HARMLESS.search(k)]
+    if unread:
+        raise refuse(unread[0], f.raw.get(unread[0]), f"absent: what it does to the memory of {f.family or 'this model'} is not modelled")
+    return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp, kv_dtype, modules)

@@ -1,0 +1,66 @@
+"""What a model is made of: the shapes that decide the cache, before any split, and its modules' weights."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class State:
+    """A recurrent layer. For Mamba-2: heads, head size, groups, state size; for Mamba-1: inner size, 1, 0, state size."""
+
+    family: str  # gdn, kda, mamba2, mamba1
+    value_heads: int
+    value_elements: int
+    key_heads: int
+    key_elements: int
+    convolution: int
+    element_bytes: float = 4.0
+
+
+@dataclass(frozen=True)
+class Layers:
+    """One kind of layer: full attention, sliding window, chunk, MLA latent, recurrent state, or no cache at all."""
+
+    kind: str
+    kv_heads: int = 0
+    head_elements: int = 0
+    value_head_elements: int = 0
+    window_tokens: int = 0
+    latent_elements: int = 0
+    rope_elements: int = 0
+    index_elements: int = 0
+    state: State = None
+
+
+@dataclass(frozen=True)
+class Module:
+    """The weights of one kind in one format. `read` is the fraction that one decode step of one sequence reads."""
+
+    name: str
+    parameters: int
+    format: str
+    bits: float
+    read: float
+
+    @property
+    def bytes(self):
+        """Size with scales."""
+        return self.parameters * self.bits / 8
+
+
+def spread(counts, total):
+    """A layer order for given counts, [(Layers, count), ...]: the first kind evenly spread, the others in between, the rest without cache.
+
+    >>> [layer.kind for layer in spread([(Layers("full"), 2), (Layers("window"), 4)], 6)]
+    ['window', 'window', 'full', 'window', 'window', 'full']
+    """
+    (first, count), *others = counts
+    rest = [layer for layer, number in others for _ in range(number)]
+    rest += [Layers("none")] * (total - count - len(rest))
+    step = total // count if count else total + 1
+    order, rest = [], iter(rest)
+    for i in range(total):
+        mine = count and (i + 1) % step == 0
+        layer = first if mine else next(rest, first)
+        count -= layer is first
+        order.append(layer)
+    return tuple(order)

@@ -1,0 +1,113 @@
+"""Predicted beside measured: reads a table, asks `checks_<kind>` for its predictions, counts the gate rows."""
+
+import csv
+import io
+import math
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+KINDS = ("kv",)
+LARGEST_FILE = 20_000_000
+
+
+class Unusable(ValueError):
+    """A row that cannot be predicted, and why."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity of one case. `low` and `high` bound what the inputs, as printed, allow."""
+
+    id: str
+    quantity: str
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    error_frac: float
+    inside: bool
+    use: str
+    status: str
+    note: str
+
+    def json(self):
+        """The row as a dict of plain values."""
+        return asdict(self)
+
+
+class Cells(dict):
+    """One line of a table: cells read as numbers, by name, with the reason when they cannot be."""
+
+    def text(self, name, default=""):
+        """The cell, or `default` where it is empty or missing."""
+        return (self.get(name) or "").strip() or default
+
+    def number(self, name, default=None, whole=True, least=0, most=2.0**53):
+        """The cell as a number from `least` to `most`; `default` where it is empty. Without a default an empty cell is an error."""
+        text = self.text(name)
+        if not text:
+            if default is None:
+                raise Unusable(f"{name} is empty")
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most or whole and value % 1:
+            raise Unusable(f"{name} = {text[:40]!r} is not accepted: it must be a {'whole ' * whole}number from {least:g} to {most:g}")
+        return int(value) if whole else value
+
+
+def read_table(path):
+    """The lines of a CSV file as Cells; anything else is a ValueError."""
+    path = Path(path)
+    if path.stat().st_size > LARGEST_FILE:
+        raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a table of cases")
+    try:
+        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), restkey="")
+        lines = [Cells({k: v for k, v in line.items() if k}) for line in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path.name} is not a CSV table in UTF-8: {error}") from None
+    if not reader.fieldnames or not lines:
+        raise ValueError(f"{path.name} holds no rows")
+    return reader.fieldnames, lines
+
+
+def need_columns(columns, needed):
+    """A missing column is an error that lists what is missing."""
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise ValueError(f"the table has no column {', '.join(missing)}")
+
+
+def judge(line, quantity, prediction, note=""):
+    """The Row of one quantity; `prediction` is (low, predicted, high), or text that says why there is none."""
+    text = line.text(quantity)
+    use, name = line.text("use"), line.text("id", "?")
+    try:
+        measured = line.number(quantity, whole=False, least=-math.inf, most=math.inf) if text else None
+    except Unusable as error:
+        measured, prediction = None, str(error)
+    if isinstance(prediction, str):
+        return Row(name, quantity, None, None, None, measured, None, None, use, "skipped", prediction)
+    low, predicted, high = prediction
+    if measured is None:
+        return Row(name, quantity, predicted, low, high, None, None, None, use, "skipped", note or "no measured value")
+    error = predicted / measured - 1 if measured else 0.0 if predicted == measured else None
+    inside = low <= measured <= high
+    return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
+
+
+def check(kind, path):
+    """(rows, summary) for the table at `path`."""
+    if kind not in KINDS:
+        raise ValueError(f"check {kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
+    columns, lines = read_table(path)
+    rows = import_module(f".checks_{kind}", __package__).rows(columns, lines)
+    gate = [row for row in rows if row.use == "gate"]
+    count = lambda status: sum(row.status == status for row in gate)
+    errors = sorted(abs(row.error_frac) for row in gate if row.error_frac is not None)
+    return rows, {"rows": len(rows), "gate": len(gate), "ok": count("ok"), "miss": count("miss"), "skipped": count("skipped"),
+                  "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
+                  "worst_abs_error_frac": errors[-1] if errors else None}

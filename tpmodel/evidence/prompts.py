@@ -1,0 +1,56 @@
+"""Whole prompts on article 1's cards: public times, and the model's time for the same prompt."""
+
+import csv
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+
+from ..catalog.articles import GPU, setting
+from ..formulas import collectives, prefill
+
+PARTS = {
+    "linear_s": lambda v: v(prefill.linear_s),
+    "attention_s": lambda v: v(prefill.attention_s),
+    "prefill_communication_s": lambda v: v(prefill.prefill_communication_s),
+    "prefill_s": lambda v: v(prefill.prefill_s),
+    "prefill_share_frac": lambda v: v(prefill.prefill_share_frac),
+}
+"""What one prompt takes: recipes for a view that holds its length, chunk, rates and link."""
+PROFILE_PERCENT = {"attention": 60, "allreduces": 16.5, "products": 14.2}
+"""Shares of the pass over 98,304 tokens of the series `length`, from its author's profile; attention "60 % or more"."""
+
+
+def prompt(tokens, **more):
+    """The parts of a prompt of article 1's model on its cards: one pass, FP4 at the full rate, the article's link."""
+    v = setting(**{"tokens": tokens, "chunk_tokens": tokens, "flop_per_s": GPU.fp4_flop_per_s, "mfu_frac": 1,
+                   "attention_flop_per_s": GPU.bf16_flop_per_s} | more)
+    return v.derived({"allreduces": lambda v: v(collectives.allreduces)} | PARTS)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One public measurement: a prompt of `tokens` took `seconds` until its first token."""
+
+    series: str
+    gpu: str
+    ranks: int
+    format: str
+    engine: str
+    chunk_tokens: int
+    tokens: int
+    seconds: float
+    source: str
+    date: str
+
+
+@lru_cache(maxsize=None)
+def points(series):
+    """The points of one series: `length` (one machine, growing prompts) or `chunk` (one prompt, other chunks).
+
+    >>> [point.tokens for point in points("length")]
+    [8192, 32768, 65536, 98304, 131072]
+    """
+    text = (resources.files(__package__) / "data" / "prompts.csv").read_text(encoding="utf-8")
+    whole = {"ranks": int, "chunk_tokens": int, "tokens": int, "seconds": float}
+    rows = [{name: whole.get(name, str)(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+    return tuple(Point(**row) for row in rows if row["series"] == series)

@@ -1,0 +1,69 @@
+"""Which inputs are uncertain, and how far each alone moves an answer: low and high of its source, the rest in the middle."""
+
+from dataclasses import dataclass
+
+from ..catalog.articles import GPU, MODEL, setting
+from ..catalog.links import link
+from ..formulas import memory
+from ..units import GB, GIB, US
+from .measured import ACHIEVED, rate
+
+
+@dataclass(frozen=True)
+class Swing:
+    """One input, the two ends of its range as text, and the answer at both."""
+
+    input: str
+    kind: str
+    ends: tuple
+    answers: tuple
+
+    @property
+    def size(self):
+        """How far the answer moves."""
+        return abs(self.answers[1] - self.answers[0])
+
+
+def _swing(name, kind, values, shown, answer):
+    return Swing(name, kind, tuple(map(shown, values)), tuple(map(answer, values)))
+
+
+def _sorted(*swings):
+    return tuple(sorted(swings, key=lambda swing: -swing.size))
+
+
+def decode_swings():
+    """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, no speculation, short context."""
+    shm, staged = link("shm").numbers, link("staged").numbers
+    weights, latency, bandwidth = MODEL.numbers["weights_bytes"], shm["allreduce_latency_s"], shm["link_bytes_per_s"]
+    ends = lambda number: number.base_range[::2]
+    read = lambda file: setting(weights_bytes=file)(memory.read_bytes)
+    us = lambda s: f"{s / US:.3g} µs"
+    return _sorted(
+        _swing("size of the build", weights.kind, ends(weights), lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=read(b))),
+        _swing("share of the file that is read", "computed", (MODEL.weights_bytes, read(MODEL.weights_bytes)),
+               lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=b)),
+        _swing("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, lambda f: rate(achieved_frac=f)),
+        _swing("latency of an all-reduce, same transport", latency.kind, ends(latency), us, lambda s: rate(allreduce_latency_s=s)),
+        _swing("transport: mailbox or staged copies", "community", (link("mailbox").allreduce_latency_s, staged["allreduce_latency_s"].base_range[2]),
+               us, lambda s: rate(allreduce_latency_s=s)),
+        _swing("bandwidth of the link", bandwidth.kind, ends(bandwidth), lambda b: f"{b / GB:.3g} GB/s", lambda b: rate(link_bytes_per_s=b)),
+        _swing("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, lambda n: rate(context_tokens=n)),
+    )
+
+
+def context_swings():
+    """Tokens of FP8 cache that fit on two RTX 5060 Ti, before the model's own limit."""
+    weights, overhead = MODEL.numbers["weights_bytes"], MODEL.numbers["overhead_bytes"]
+
+    def fits(**more):
+        v = setting(kv_element_bytes=1, **more)
+        return memory.pool_tokens(v(memory.kv_pool_bytes), v(memory.kv_bytes_per_token))
+
+    gib = lambda b: f"{b / GIB:.4g} GiB"
+    return _sorted(
+        _swing("size of the build", weights.kind, weights.base_range[::2], lambda b: f"{b / GB:.3g} GB", lambda b: fits(weights_bytes=b)),
+        _swing("graphs, activations, buffers", overhead.kind, overhead.base_range[::2], gib, lambda b: fits(overhead_bytes=b)),
+        _swing("memory: nominal or as reported", GPU.numbers["reported_bytes"].kind, (GPU.vram_bytes, GPU.reported_bytes), gib, lambda b: fits(vram_bytes=b)),
+        _swing("utilisation", "choice", (0.9, 0.95), "{:.2f}".format, lambda u: fits(utilisation_frac=u)),
+    )

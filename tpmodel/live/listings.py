@@ -1,0 +1,133 @@
+"""What the package holds, as tables: symbols, formulas, the catalog, the claims, what others measured, the sources."""
+
+import pkgutil
+import re
+from collections import Counter
+from importlib import import_module, resources
+
+from .. import formulas, vocabulary
+from ..catalog.gpus import gpus
+from ..catalog.links import links
+from ..catalog.models import models
+from ..evidence.claims import claims, findings
+from ..evidence.measured import cases
+from ..evidence.trust import context_swings, decode_swings
+from ..formula import REGISTRY
+from ..units import fixed
+from .tables import Several, Words, short
+
+CATALOG = {"models": models, "cards": gpus, "links": links}
+
+
+def themes():
+    """{theme: [name, ...]} as the comments head them where the vocabulary's terms are written."""
+    found, names = {}, None
+    files = [file.read_text(encoding="utf-8") for file in resources.files("tpmodel").iterdir() if file.name.endswith(".py")]
+    for line in "\n".join(sorted(text for text in files if '": Term(' in text)).splitlines():
+        if head := re.fullmatch(r"    # (.+)", line):
+            names = found.setdefault(head[1], [])
+        elif (name := re.match(r'    "(\w+)": Term\(', line)) and names is not None:
+            names.append(name[1])
+    return {theme: names for theme, names in found.items() if names}
+
+
+def symbols():
+    """The vocabulary, one table a theme."""
+    rows = lambda names: tuple((rf"\({t.symbol}\)", name, t.unit or "1", vocabulary.accepted(name), t.meaning)
+                               for name in names for t in (vocabulary.NAMES[name],))
+    return Several(tuple(Words(theme.capitalize(), ("symbol", "name", "unit", "accepted", "meaning"), rows(names))
+                         for theme, names in themes().items()))
+
+
+def every_formula():
+    """{module: [Formula, ...]} after every module of tpmodel.formulas is loaded."""
+    found = {}
+    for module in pkgutil.iter_modules(formulas.__path__):
+        import_module(f"{formulas.__name__}.{module.name}")
+        found[module.name] = [f for f in REGISTRY.values() if f.__module__ == f"{formulas.__name__}.{module.name}"]
+    return {name: forms for name, forms in found.items() if forms}
+
+
+def formula_source(form):
+    """The `source :` line of a formula's docstring."""
+    return re.search(r"^\s*source : (.+)$", form.__doc__, re.M)[1]
+
+
+def formula_tables():
+    """Every formula, one table a module."""
+    words = lambda form: re.sub(r"\$(.+?)\$", r"\\(\1\\)", form.__doc__.strip().splitlines()[0])
+    row = lambda form: (form.__name__, rf"\(\displaystyle {form.latex()}\)", words(form), formula_source(form))
+    return Several(tuple(Words(name.capitalize(), ("name", "formula", "meaning", "source"), tuple(map(row, forms)))
+                         for name, forms in every_formula().items()))
+
+
+def specs(file):
+    """Every number of "models", "cards" or "links", one table an entry."""
+    def row(name, n):
+        low, high = ("", "") if n.low is None else (short(n.low), short(n.high))
+        where = "; ".join(filter(None, (n.source, n.where, n.note)))
+        return (vocabulary.NAMES[name].meaning, f"{short(n.value)} {n.unit}".rstrip(), f"{low} to {high}" if low else "", n.kind, where, n.date)
+
+    head = ("number", "value", "range", "kind", "source", "date")
+    return Several(tuple(Words(f"{entry.name} ({key})", head, tuple(row(*item) for item in entry.numbers.items()), (1, 2))
+                         for key, entry in CATALOG[file]().items()))
+
+
+def claims_table(article):
+    """Every claim of one article ("000" or "002") with what became of it."""
+    named = {claim.id: claim for claim in claims()}
+    rows = tuple((named[f.id].quantity, f.verdict or f.status, short(f.article), short(f.computed), short(f.book_value), f.unit,
+                  f.note, named[f.id].kind, f.id)
+                 for f in findings() if named[f.id].article == article)
+    head = ("quantity", "verdict", "article", "recomputed", "ours", "unit", "note", "kind", "id")
+    return Words(f"Article {1 + (article != '000')}", head, rows, (2, 3, 4))
+
+
+def counts():
+    """How many claims there are, and of each role, status and verdict: name -> number."""
+    found = findings()
+    named = [finding.role for finding in found] + [f"is_{f.status}" for f in found] + [f.verdict for f in found if f.verdict]
+    return Counter(rows=len(found)) + Counter(named)
+
+
+def measured_table():
+    """What others measured, beside the model's low, middle and high."""
+    rows = tuple((c.setting, *(fixed(r, 1) for r in (c.low, c.mid, c.high, c.measured)),
+                  "inside" if c.inside else "below" if c.measured < c.low else "above", f"{c.tokens:,}", c.link, f"{c.id}, {c.source}")
+                 for c in cases())
+    head = ("setting", "low", "middle", "high", "measured", "", "context", "link", "row, source")
+    return Words("Decode of one stream, tokens/s", head, rows, (1, 2, 3, 4, 6))
+
+
+def tornado(swings, caption, decimals):
+    """Swings as a table, the largest first, with a bar for its size."""
+    largest = max(swing.size for swing in swings)
+    rows = tuple((s.input, *(fixed(a, decimals) for a in s.answers), "█" * round(12 * s.size / largest) or "▏", " to ".join(s.ends), s.kind)
+                 for s in swings)
+    return Words(caption, ("input", "at its start", "at its end", "swing", "range", "kind"), rows, (1, 2))
+
+
+def trust_tables():
+    """The two tornados."""
+    return Several((tornado(decode_swings(), "Decode rate of the pair, tokens/s", 1),
+                    tornado(context_swings(), "Tokens of FP8 cache that fit", 0)))
+
+
+def sources():
+    """Every source of the catalog, the formulas and the public measurements, with what it carries."""
+    carried = {}
+    for file in CATALOG.values():
+        for entry in file().values():
+            for name, number in entry.numbers.items():
+                carried.setdefault(number.source, []).append(f"{entry.key} {name}")
+    catalog = tuple((source, str(len(names)), names[0] + (" …" if len(names) > 1 else "")) for source, names in sorted(carried.items()))
+    printed = sorted({(formula_source(f), f.__name__) for forms in every_formula().values() for f in forms
+                      if re.search(r"arXiv|doi|http", formula_source(f))})
+    rows = {}
+    for case in cases():
+        rows.setdefault(case.source, []).append(case.id)
+    return Several((
+        Words("Sources of the catalog", ("source", "numbers", "for example"), catalog, (1,)),
+        Words("Papers behind the formulas", ("source", "formula"), tuple(printed)),
+        Words("Public measurements", ("source", "rows"), tuple((source, ", ".join(ids)) for source, ids in sorted(rows.items()))),
+    ))

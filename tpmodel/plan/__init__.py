@@ -1,0 +1,1 @@
+"""Model + GPUs + link + split -> memory, time, verdict: the only place where specs meet formulas."""

@@ -1,0 +1,39 @@
+"""What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
+
+from ..catalog.articles import MODEL
+from ..catalog.links import link
+from ..units import GIB
+
+ENDS = ("low", "mid", "high")
+ACHIEVED = (0.70, 0.80, 0.90)  # of the memory bandwidth: vLLM on pairs of cards ... the best single cards in public reports
+OVERHEAD_BYTES = MODEL.numbers["overhead_bytes"].base_range[::-1]  # the low end of a speed or a length has the most overhead
+MFU = {  # of the dense rate: article 2's cards reach 0.92 on large BF16 batches; smaller formats reach less of more
+    "bf16": (0.50, 0.75, 0.92), "fp8": (0.40, 0.60, 0.80), "fp4": (0.12, 0.30, 0.50)}
+RATE = {"bf16": "bf16_flop_per_s", "fp8": "fp8_flop_per_s", "fp4": "fp4_flop_per_s"}
+HOST_BYTES_PER_S = tuple(link(key).copy_bytes_per_s for key in
+                         ("host-pcie4-x4-pageable", "host-pcie5-x16-pageable", "host-pcie5-x16-pinned"))
+DRAFT_ALLREDUCES = 3  # two of the MTP layer, one of its embedding
+PROMPT_TOKENS = 8192
+CHUNK_TOKENS = 2048  # vllm serve's default below 70 GiB
+
+
+def arithmetic(format):
+    """The format in which weights of this format are multiplied, at best."""
+    return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
+
+
+def words(link_entry, parallel):
+    """The assumptions as sentences."""
+    low, mid, high = (f"{number / GIB:.1f}" for number in OVERHEAD_BYTES[::-1])
+    said = [
+        f"graphs, activations and buffers take {low} / {mid} / {high} GiB a GPU (estimate)",
+        "kernels reach {} / {} / {} of the memory bandwidth (estimate)".format(*ACHIEVED),
+        "arithmetic reaches {} / {} / {} of the dense BF16 rate, less of smaller formats (estimate)".format(*MFU["bf16"]),
+        f"prefill speed is for a prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter",
+    ]
+    if parallel in ("tp", "pp"):
+        said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")
+    if parallel == "offload":
+        said.append("offloaded weights come over a host link of {:.1f} / {:.1f} / {:.1f} GB/s (article 2's copies)".format(
+            *(rate / 1e9 for rate in HOST_BYTES_PER_S)))
+    return said
