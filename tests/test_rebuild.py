@@ -1,0 +1,29 @@
+"""Two builds of the book from scratch are byte-equal. Slow: run by CI, or with TPMODEL_REBUILD=1."""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PARTS = ("book", "notebooks", "tpmodel", "_config.yml", "_toc.yml")
+
+
+@pytest.mark.skipif(not (os.environ.get("TPMODEL_CI") or os.environ.get("TPMODEL_REBUILD")), reason="set TPMODEL_REBUILD=1 to build the book again")
+def test_a_second_build_gives_the_same_bytes(book, tmp_path):
+    for part in PARTS:
+        source = ROOT / part
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, tmp_path / part)
+    build = [sys.executable, "-m", "jupyter_book.cli.main", "build", ".", "-W", "-n", "--keep-going"]
+    done = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    again = tmp_path / "_build" / "html"
+    pages = sorted(path.relative_to(book) for path in book.rglob("*.html"))
+    assert pages == sorted(path.relative_to(again) for path in again.rglob("*.html"))
+    different = [str(page) for page in pages if not filecmp.cmp(book / page, again / page, shallow=False)]
+    assert different == []
