@@ -2,11 +2,12 @@
 
 import random
 import re
+from pathlib import Path
 
 import pytest
 
 from tpmodel import figures
-from tpmodel.live import page
+from tpmodel.live import drawing, page
 from tpmodel.live.controls import Choice, Slider
 from tpmodel.live.marks import place
 
@@ -146,3 +147,21 @@ def test_fragment(figure):
     assert "#010203" not in html and "<metadata" not in html and "DejaVu" not in html
     assert len(html) < 60_000
     assert html == figure.page(), "two renderings are byte-equal"
+
+
+def luminance(color):
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("theme", [0, 1])
+def test_the_main_colours_differ_in_grey_too(theme):
+    """Print in grey, or eyes that see no red and green, still tell the series apart by lightness."""
+    css = (Path(drawing.__file__).parent / "live.css").read_text()
+    block = re.findall(r"\{([^}]*--tp-blue[^}]*)\}", css)[theme]
+    colors = dict(re.findall(r"--tp-(\w+): (#\w{6})", block))
+    light = sorted(luminance(colors[name]) + 0.05 for name in ("blue", "red", "green", "gold"))
+    assert min(b / a for a, b in zip(light, light[1:])) > 1.15
+    if theme == 0:
+        assert {name: colors[name] for name in colors if name in drawing.COLORS} == {k: v for k, v in drawing.COLORS.items() if k != "text"}

@@ -119,3 +119,10 @@ def test_listings_hold_everything():
     assert sum(len(listings.claims_table(a).rows) for a in ("000", "002")) == len(claims())
     assert listings.counts()["rows"] == len(claims())
     assert repr(listings.sources()) == repr(listings.sources())
+
+
+def test_the_slow_end_of_a_transport_is_slow_in_both():
+    fast, slow = measured.setting(end=0), measured.setting(end=2)
+    bandwidth, latency = (link("shm").numbers[name].base_range for name in ("link_bytes_per_s", "allreduce_latency_s"))
+    assert (fast.link_bytes_per_s, fast.allreduce_latency_s) == (bandwidth[2], latency[0])
+    assert (slow.link_bytes_per_s, slow.allreduce_latency_s) == (bandwidth[0], latency[2])

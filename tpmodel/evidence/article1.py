@@ -3,6 +3,7 @@
 from ..catalog.articles import MODEL, setting
 from ..formulas import collectives, decode, linear, memory, prefill
 from ..units import DTYPE_BYTES, GB, GIB, KB, MB, MIB, MS, TFLOP
+from .rows import printed
 
 BF16, FP8 = DTYPE_BYTES["bf16"], DTYPE_BYTES["fp8"]
 LATENCIES_US = (10, 20, 50)
@@ -137,7 +138,7 @@ COMPUTED = {
 
 UNREAD = "a step does not read the embedding table, the vision tower, nor the MTP layer of this build"
 RATE = "no all-reduce reaches the line rate without peer access: ours takes the 4.0 GB/s that article 2 measured through host memory"
-HOST_BYTES_PER_S = 4.0 * GB  # article 2: all-reduce of 256 MiB through shared memory
+HOST_BYTES_PER_S = printed("a2.allreduce_256m") * GB  # through shared memory
 REACHED_FRAC = 0.7  # of the arithmetic rate: explains a public series of prompts on these cards; see the chapter on prefill
 
 

@@ -13,6 +13,7 @@ from .. import ops
 from ..catalog.unequal import CARDS, COPIES, LINK, MODEL, OFFLOAD_GIB, batch, setting
 from ..formulas import collectives, memory, pipeline, weights
 from ..units import GIB, HOUR
+from .rows import printed
 
 DERIVED = {
     "layer_parameters": lambda v: v(weights.layer_parameters),
@@ -134,9 +135,7 @@ OUTLIERS = ("a2.off5080_512",)
 
 def measured(name):
     """A value of claims.csv."""
-    from .claims import claims
-
-    return next(claim.value for claim in claims() if claim.id == f"a2.{name}")
+    return printed(f"a2.{name}")
 
 
 def documents(name):

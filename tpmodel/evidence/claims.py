@@ -5,29 +5,12 @@ number itself: `holds`; `loose` (right only under a narrow assumption); `wrong`.
 A `predict` row is a measured value beside our prediction; `error_frac` is predicted / measured - 1.
 """
 
-import csv
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from importlib import resources
 
 from . import article1, article2, statements
+from .rows import claims
 
 ARTICLES = (article1, article2, statements)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One row of claims.csv."""
-
-    id: str
-    article: str
-    section: str
-    quantity: str
-    value: float
-    unit: str
-    tolerance: float
-    kind: str
-    role: str
 
 
 @dataclass(frozen=True)
@@ -50,16 +33,6 @@ class Finding:
     def json(self):
         """The finding as a dict of plain values."""
         return asdict(self)
-
-
-@lru_cache(maxsize=None)
-def claims():
-    """Every claim, in the order of the file."""
-    text = (resources.files(__package__) / "data" / "claims.csv").read_text(encoding="utf-8")
-    rows = []
-    for row in csv.DictReader(text.splitlines()):
-        rows.append(Claim(**{**row, "value": float(row["value"]), "tolerance": float(row["tolerance"])}))
-    return tuple(rows)
 
 
 def find(claim):

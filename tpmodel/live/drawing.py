@@ -7,14 +7,14 @@ from .marks import EDGE, place, text
 
 COLORS = {  # name -> what matplotlib draws; the page replaces it by a variable of live.css
     "text": "#010203",
-    "blue": "#0a5c9e",
-    "red": "#d9622b",
-    "green": "#2a9d78",
-    "gold": "#c79a1e",
-    "purple": "#a8588c",
-    "gray": "#8a8f98",
+    "blue": "#0b4a86",
+    "red": "#c4470f",
+    "green": "#35a47c",
+    "gold": "#d4a72c",
+    "purple": "#8b3f78",
+    "gray": "#7c828b",
     "teal": "#1b8fa5",
-    "brown": "#8a5a34",
+    "brown": "#6e4524",
 }
 STYLE = {
     "svg.fonttype": "none",

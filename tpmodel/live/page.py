@@ -8,6 +8,9 @@ from ..tree import calls
 from . import drawing
 
 
+TALL = 4.0  # inches; a taller picture does not stay in view while the controls scroll on a phone
+
+
 def fragment(figure):
     """The `<figure class="tp-live">` of a page and the script that registers its functions."""
     picture, transforms = drawing.svg(figure)
@@ -22,7 +25,7 @@ def fragment(figure):
         f'<p id="{figure.name}-readout-{name}">{escape(shown["readout-" + name])}</p>' for name in figure.readouts
     )
     return "\n".join([
-        f'<figure class="tp-live" id="{figure.name}" data-spec="{escape(json.dumps(spec, ensure_ascii=False))}">',
+        f'<figure class="tp-live{" tp-tall" if figure.size[1] > TALL else ""}" id="{figure.name}" data-spec="{escape(json.dumps(spec, ensure_ascii=False))}">',
         f'<figcaption class="tp-caption"><strong>{escape(figure.title)}</strong> {escape(figure.caption)}</figcaption>',
         f'<div class="tp-result"><div class="tp-readouts" aria-live="polite">{readouts}</div>',
         f'<div class="tp-picture">{picture}</div></div>',
