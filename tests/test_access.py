@@ -25,6 +25,8 @@ def test_axe_finds_nothing_serious(theme, browser, book):
         page.add_init_script(f"localStorage.setItem('mode', '{theme}'); localStorage.setItem('theme', '{theme}');")
         page.goto(f"{book.as_uri()}/{path}")
         page.wait_for_load_state("load")
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         result = Axe().run(page)
         for violation in result.response["violations"]:
             if violation["impact"] in ("serious", "critical"):

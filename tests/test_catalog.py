@@ -97,12 +97,25 @@ def test_a_draft_step_reads_the_mtp_layer_and_the_head():
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("official", "rumour"), "must be one of official"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "stone"), "unit 'stone' is not accepted"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", "-16"), "vram_bytes"),
-    ('[x]\nvram_bytes = ' + GOOD, "has no name"),
+    ('[x]\nvram_bytes = ' + GOOD, "has no name"), ("x = 1", "has no name"), ("[[x]]\nname = 'X'", "has no name"), ("[x]\nname = 5", "has no name"),
+    ('[x]\nname = "X"\n[x.sub]\na = 1', "'sub' is not in"), ('[x]\nname = "X"\nvram_bytes = 16', "must be a table with value, unit"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("date", "colour = 1, date"), "must be a table with value, unit"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "GB/s"), "unit 'GB/s' is not accepted: it must be one of 'byte', 'KiB'"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", ""), "unit '' is not accepted"),
+    *(('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", value), "value = ") for value in ('"16"', "true", "nan", "1e400", "[16]", "10" * 200)),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = -1, high = 20,"), "vram_bytes [byte] = -1"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = 1, high = inf,"), "high = inf"),
 ])
 def test_a_bad_file_is_refused_in_one_line(text, says):
     with pytest.raises(ValueError) as error:
         read(text, "cards.toml")
     assert "cards.toml: x" in str(error.value) and says in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["\0", "x = " + "[" * 5000, "[x", "\ufeff"])
+def test_what_is_no_toml_is_refused_with_the_name_of_the_file(text):
+    with pytest.raises(ValueError, match="cards.toml is not TOML"):
+        read(text, "cards.toml")
 
 
 def test_a_range_that_does_not_hold_its_value_is_refused():
@@ -111,7 +124,7 @@ def test_a_range_that_does_not_hold_its_value_is_refused():
 
 
 def test_an_unknown_term_and_an_unknown_key_are_named():
-    with pytest.raises(NameError, match="'colour' is not in"):
+    with pytest.raises(ValueError, match="x.colour: 'colour' is not in"):
         read('[x]\nname = "X"\ncolour = ' + GOOD, "cards.toml")
     with pytest.raises(ValueError, match="'rtx-9999' is not in gpus.toml: it must be one of rtx-3060"):
         gpu("rtx-9999")

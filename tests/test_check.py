@@ -82,13 +82,30 @@ def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, change, reason):
     assert summary["skipped"] >= 1 and any(reason in r.note for r in found if r.status == "skipped")
 
 
+@pytest.mark.parametrize("value, status", [("1e400", "skipped"), ("-inf", "skipped"), ("1e-320", "miss"), ("0", "miss")])
+def test_no_measured_value_makes_json_that_is_no_json(tmp_path, value, status):
+    row = table("vllm_oracle.csv")[20] | {"needed_bytes": value}
+    found, _ = checks.check("kv", write(tmp_path / "t.csv", [row]))
+    (mine,) = [r for r in found if r.quantity == "needed_bytes"]
+    assert mine.status == status and mine.error_frac is None
+    json.dumps([r.json() for r in found], allow_nan=False)
+
+
+def test_a_device_without_end_is_refused():
+    with pytest.raises(ValueError, match="larger than"):
+        checks.check("kv", "/dev/zero")
+
+
 def test_a_split_that_vllm_refuses_is_fits_0(tmp_path):
     row = table("vllm_oracle.csv")[0] | {"tp": "5", "fits": "0"} | {q: "" for q in ORACLE[:-1]}
     (found,), summary = checks.check("kv", write(tmp_path / "t.csv", [row]))
     assert (found.quantity, found.predicted, found.status) == ("fits", 0, "ok") and "must divide" in found.note
 
 
-@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n", b'id,"' + b"x" * 200000 + b'"\n1,2\n'])
+@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n", b'id,"' + b"x" * 200000 + b'"\n1,2\n',
+                                  (DATA / "vllm_oracle.csv").read_bytes().replace(b"id,", b"tp,id,", 1),
+                                  (DATA / "vllm_oracle.csv").read_bytes().rstrip() + b",7\n",
+                                  (DATA / "vllm_oracle.csv").read_bytes() + b'"an open quote,1\n' + b"2,3\n" * 9])
 def test_a_file_that_is_no_table_is_one_line_and_exit_2(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_bytes(text)

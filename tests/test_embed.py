@@ -244,6 +244,7 @@ BAD = [
     (("--mode", "tp", "--gpu-util", "90"), "a fraction > 0"),
     (("--mode", "tp", "--model", "bare"), "bare/config.json is no file: it must be a folder with a config.json"),
     (("--mode", "tp", "--model", "./missing"), "it must be a folder with a config.json"),
+    (("--mode", "tp", "--model", "~nobody-here/x"), "it must be a folder with a config.json"),
     (("--mode", "tp", "--model", ""), "it must be a folder with a config.json"),
     (("--mode", "tp", "--input", "missing.txt"), "No such file"),
     (("--mode", "tp", "--input", "six"), "Is a directory"),

@@ -1,12 +1,17 @@
 """`tpmodel plan`: the numbers of its parts, the comparison, the line it prints, and what it refuses."""
 
 import json
+import shlex
 import subprocess
 import sys
 
 import pytest
 
+from tpmodel.catalog.configs import parse_config
+from tpmodel.catalog.gpus import gpu
+from tpmodel.catalog.links import link
 from tpmodel.catalog.models import find_config, shapes
+from tpmodel.plan import assume, placement, speed
 from tpmodel.plan.plan import plan
 
 PAIR = ["rtx-5060-ti-16gb", "rtx-5060-ti-16gb"]
@@ -118,8 +123,160 @@ def test_a_config_json_of_ones_own(tmp_path):
     (["--model", "qwen3-8b", *("--gpu", "h200") * 3, "--parallel", "tp"], "ranks"), (["--model", "qwen3-8b", "--gpu", "h200", "--mtp", "2"], "mtp"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--context", "0"], "context"), (["--model", "qwen3-8b", "--gpu", "h200", "--context", "99999999"], "context"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", "fp3"], "kv_dtype"), (["--model", "qwen3-8b", "--gpu", "h200", "--engine", "x"], "version"),
+    (["--model", "", "--gpu", "h200"], "model ''"), (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", ""], "kv_dtype = ''"),
+    (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", "fp32"], "kv_dtype"), (["--model", "qwen3-8b", "--gpu", "h200", "--catalog", ""], "catalog"),
+    (["--model", "qwen3-8b", "--gpu", "h200", "--reserve-gib", "200"], "h200 has 141"), (["--model", "qwen3-8b", "--gpu", "h200", "--reserve-gib", "1_0"], "reserve-gib"),
+    (["--model", "qwen3.8-27b", *("--gpu", "h200") * 6, "--parallel", "tp"], "4 key/value heads"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--acceptance", "1"], "acceptance"), (["--model", "qwen3-8b", "--gpu", "h200", "--catalog", "/nope"], "nope")])
 def test_bad_input_is_one_line_and_exit_2(arguments, word):
     done = run("plan", *arguments)
     assert done.returncode == 2 and done.stdout == "", done.stdout
     assert word in done.stderr and done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+def reads(config, tokens, kind="one", count=1):
+    return placement.reads(config, placement.place(config, (gpu("h200"),) * count, kind), tokens)[0]
+
+
+def test_a_batch_reads_more_experts_but_each_dense_weight_once():
+    dense, moe = find_config("qwen3-8b"), find_config("qwen3-30b-a3b")
+    assert reads(dense, 64) == reads(dense, 1) == (pytest.approx(dense.read_bytes),)
+    experts = sum(m.bytes for m in moe.modules if m.name == "experts")
+    rest = sum(m.bytes for m in moe.modules if m.read == 1)
+    for tokens, seen in ((1, 8 / 128), (2, 1 - (120 / 128) ** 2), (10**6, 1)):
+        assert reads(moe, tokens) == (pytest.approx(rest + seen * experts),)
+
+
+@pytest.mark.parametrize("name", list(shapes()))
+@pytest.mark.parametrize("kind, count", [("one", 1), ("tp", 2), ("pp", 2), ("pp", 5)])
+def test_what_the_gpus_hold_and_read_is_the_whole(name, kind, count):
+    config = find_config(name)
+    placed = placement.place(config, (gpu("h200"),) * count, kind)
+    assert sum(placed.weights_bytes) == pytest.approx(config.weights_bytes)
+    assert sum(reads(config, 1, kind, count)) == pytest.approx(config.read_bytes)
+
+
+def test_a_tied_table_is_kept_by_the_first_and_the_last_stage_and_read_by_the_last():
+    tied = parse_config(shapes()["qwen3-8b"] | {"tie_word_embeddings": True})
+    table, body = (sum(m.bytes for m in tied.modules if (m.name == "embedding") == wanted) for wanted in (True, False))
+    placed = placement.place(tied, (gpu("h200"),) * 2, "pp")
+    assert placed.weights_bytes == (pytest.approx(body / 2 + table), pytest.approx(body / 2 + table))
+    assert reads(tied, 1, "pp", 2) == (pytest.approx(body / 2), pytest.approx(body / 2 + table))
+    assert placement.head_bytes(tied) == table
+
+
+def test_an_embedding_model_has_no_head_whether_tied_or_not():
+    for tied in (False, True):
+        config = parse_config(shapes()["nemotron-3-embed-8b"] | {"tie_word_embeddings": tied})
+        first, last = placement.place(config, (gpu("h200"),) * 2, "pp", (20, 14)).weights_bytes
+        assert first - last == pytest.approx(6 * 0.4067 * GIB + 1.0 * GIB, rel=2e-3)  # article 2 prints 9.25 and 5.81 GiB
+        assert config.parameters == pytest.approx(8.0e9, rel=0.02) and config.read_bytes == pytest.approx(config.weights_bytes - 131072 * 4096 * 2)
+    chat = parse_config(shapes()["nemotron-3-embed-8b"] | {"architectures": ["MistralForCausalLM"]})
+    assert chat.parameters - config.parameters == 131072 * 4096
+
+
+def test_a_draft_reads_the_head_and_of_the_experts_the_active_ones():
+    dense, moe = find_config("qwen3.8-27b-nvfp4"), find_config("deepseek-v3")
+    held = lambda config, *names: sum(m.bytes for m in config.modules if m.name in names)
+    assert speed.draft_bytes(dense, 1) == pytest.approx(held(dense, "mtp", "head"))
+    assert speed.draft_bytes(moe, 1) - held(moe, "head") == pytest.approx(0.06 * held(moe, "mtp"), rel=0.2)
+
+
+def test_no_batch_is_faster_than_its_cache_fits():
+    one, many = (plan("qwen3-8b", ["rtx-5060-ti-16gb"] * 2, "tp", batch=batch) for batch in (1, 64))
+    assert many["context_tokens"] * 64 < 1.01 * one["gpus"][0]["kv_pool_bytes"] / one["gpus"][0]["kv_bytes_per_token"]
+    assert "for each of 64 sequences" in many["verdict"] and "--max-num-seqs 64" in many["command"]
+    assert not plan("qwen3-8b", ["rtx-5060-ti-16gb"] * 2, "tp", batch=64, context=8192)["fits"]
+
+
+def test_layers_with_a_mixer_or_an_ffn_alone_have_one_all_reduce():
+    order = list("M*E-" * 4)
+    config = parse_config(shapes()["qwen3-30b-a3b"] | {"model_type": "nemotron_h", "num_hidden_layers": 16, "hybrid_override_pattern": "".join(order), "mamba_num_heads": 64,
+                          "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "n_routed_experts": 128})
+    terms = speed.decode_terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), placement.engine_setting(
+        placement.Setting().rules, "bf16", 1024, 0, 2), link("nvlink-h200"), 1024, 1, 0, 1)
+    assert terms["all-reduces"] == pytest.approx(16 * (17e-6 + config.hidden * 2 / 297e9))
+
+
+def test_more_gpus_pay_the_latency_of_a_tree():
+    config = find_config("qwen3-8b")
+    of = lambda n, end: speed.prompt_terms(config, placement.place(config, (gpu("h200"),) * n, "tp"), link("nvlink-h200"), 1, end)["all-reduces"]
+    assert of(8, 1) == pytest.approx(3 * of(2, 1), rel=0.01) and of(8, 2) == pytest.approx(of(2, 2), rel=0.01)
+
+
+def test_a_short_prompt_waits_for_the_weights():
+    config = find_config("qwen3-8b")
+    short = plan("qwen3-8b", ["h200"], "one", context=1)["prefill"]
+    assert short["mid"] == pytest.approx(0.8 * gpu("h200").memory_bytes_per_s / config.read_bytes, rel=1e-3)
+
+
+def test_offload_makes_room_for_the_context_that_is_asked_for():
+    for tokens in (1000, 30000):
+        found = plan("llama-3.1-70b", ["rtx-3090"], "offload", context=tokens)
+        assert found["fits"] and found["max_context_tokens"] >= tokens
+    assert plan("llama-3.1-70b", ["rtx-3060-12gb"], "offload", context=131072)["fits"] is False
+
+
+def test_auto_prefers_the_longer_context_to_a_few_tokens_at_full_speed():
+    found = plan("qwen3-8b", ["rtx-3090"] * 3, util=0.7)  # three GPUs: no tensor parallel
+    one = next(c for c in found["compared"] if c["kind"] == "one")
+    assert 0 < one["max_context_tokens"] < assume.PROMPT_TOKENS and one["decode"]["mid"] > found["decode"]["mid"]
+    assert found["split"]["kind"] == "pp" and found["context_tokens"] == assume.PROMPT_TOKENS
+
+
+@pytest.mark.parametrize("count", [3, 7, 64])
+def test_auto_with_more_gpus_than_a_split_can_use(count):
+    found = plan("gpt-oss-20b", ["h200"] * count, link="nvlink-h200")
+    assert found["fits"] and (count < 24 or all(c["kind"] != "pp" for c in found["compared"]))
+
+
+def test_a_reserve_lowers_the_one_fraction_of_all_gpus():
+    found = plan("nemotron-3-embed-8b", ["rtx-5080", "rtx-5060-ti-16gb"], "pp", reserve_gib="3,0")
+    size = gpu("rtx-5080").reported_bytes
+    assert found["util"] <= 1 - 3 * GIB / size < found["util"] + 0.001
+    assert [g["budget_bytes"] for g in found["gpus"]] == [found["util"] * gpu(name).reported_bytes for name in ("rtx-5080", "rtx-5060-ti-16gb")]
+    assert f"--gpu-memory-utilization {found['util']:g} " in found["command"] and any("in place of 0.92" in said for said in found["assumptions"])
+
+
+def test_mtp_without_an_acceptance_is_a_stated_range():
+    found, mid = (plan("qwen3.8-27b-nvfp4", PAIR, "tp", kv_dtype="fp8", mtp=3, acceptance=a) for a in (None, assume.ACCEPTANCE[1]))
+    assert found["decode"]["mid"] == mid["decode"]["mid"] and found["decode"]["low"] < mid["decode"]["low"]
+    assert any("accepted with a chance" in said for said in found["assumptions"])
+
+
+def test_the_command_can_be_pasted(tmp_path):
+    folder = tmp_path / "my build's folder"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(shapes()["qwen3.6-27b-nvfp4"]))
+    command = lambda *args, **more: shlex.split(plan(*args, **more)["command"])
+    for path in (folder, folder / "config.json"):
+        words = command(str(path), PAIR, "tp", mtp=2, context=8192)
+        assert words[:3] == ["vllm", "serve", str(folder)] and "--kv-cache-dtype" not in words  # the build says fp8
+        assert json.loads(words[words.index("--speculative-config") + 1]) == {"method": "mtp", "num_speculative_tokens": 2}
+    assert command(str(folder), PAIR, "tp", kv_dtype="bf16", context=8192)[-3] == "bfloat16"
+    assert command("qwen3-32b", ["h200"], "one")[2] == "Qwen/Qwen3-32B" and command("qwen3-32b", ["h200"], "one")[-2:] == ["--max-num-batched-tokens", "2048"]
+    assert plan("llama-3.1-70b", PAIR, "tp")["command"] == ""
+
+
+def test_at_the_crossover_tensor_parallel_and_the_pipeline_are_equally_fast(tmp_path):
+    found = plan("qwen3.8-27b-nvfp4", PAIR, kv_dtype="fp8", context=8192, goal="prefill")
+    link = found["crossover"]["link_bytes_per_s"]
+    assert f"meet at a link of {link / 1e9:,.1f} GB/s" in found["verdict"]
+    mine = tmp_path / "links.toml"
+    for factor, faster in ((1.0, None), (0.5, "pp"), (2.0, "tp")):
+        mine.write_text(f'[mine]\nname = "Mine"\nlink_bytes_per_s = {{ value = {link * factor / 1e9}, unit = "GB/s", kind = "measured", source = "s", date = "d" }}\n'
+                        'allreduce_latency_s = { value = 11, unit = "us", kind = "measured", source = "s", date = "d" }\n')
+        rates = {kind: plan("qwen3.8-27b-nvfp4", PAIR, kind, kv_dtype="fp8", context=8192, link="mine", catalog=str(mine))["prefill"]["mid"]
+                 for kind in ("tp", "pp")}
+        if faster is None:
+            assert rates["tp"] == pytest.approx(rates["pp"], rel=1e-3)
+        else:
+            assert max(rates, key=rates.get) == faster
+
+
+def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():
+    one = plan("qwen3-8b", ["rtx-4090", "rtx-4090"], context=1024)
+    batch = one["crossover"]["batch"]
+    assert one["split"]["kind"] == "tp" and batch
+    tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, context=1024, batch=batch)["decode"]["mid"] for kind in ("tp", "pp"))
+    assert pp >= tp

@@ -2,17 +2,46 @@
 
 import argparse
 import json
+import os
+import re
 import sys
 
+from .plan import command as plan
 from .vllm import embed, embed_diff
+
+LONGEST = 600  # characters of an error
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with one line per error."""
+    """argparse, with one line per error that says what is accepted."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.register("type", int, _whole)
+        self.register("type", float, _real)
 
     def error(self, message):
-        print(f"{self.prog}: {message}", file=sys.stderr)
+        _complain(self.prog, message)
         raise SystemExit(2)
+
+
+def _complain(who, message):
+    """One line on stderr, of bearable length."""
+    line = " ".join(str(message).split())
+    print(f"{who}: {line if len(line) <= LONGEST else line[:LONGEST // 2] + ' ... ' + line[-LONGEST // 2:]}", file=sys.stderr)
+
+
+def _whole(text):
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not accepted: it must be a whole number")
+    return int(text)
+
+
+def _real(text):
+    try:
+        return float(text if text.isascii() and "_" not in text else "")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not accepted: it must be a number") from None
 
 
 def _number(value):
@@ -27,7 +56,7 @@ def claims(args):
 
     found = findings()
     if args.json:
-        print(json.dumps({"claims": [finding.json() for finding in found]}, ensure_ascii=False))
+        print(json.dumps({"claims": [finding.json() for finding in found]}, allow_nan=False))
     else:
         print(f"{'id':26} {'article':>11} {'computed':>11} {'ours':>11} unit     status    verdict  note")
         for f in found:
@@ -44,7 +73,7 @@ def check(args):
 
     rows, summary = run(args.kind, args.file)
     if args.json:
-        print(json.dumps({"rows": [row.json() for row in rows], "summary": summary}, ensure_ascii=False))
+        print(json.dumps({"rows": [row.json() for row in rows], "summary": summary}, allow_nan=False))
     else:
         print(f"{'id':8} {'quantity':20} {'predicted':>13} {'low':>13} {'high':>13} {'measured':>13} use     status   note")
         for row in rows:
@@ -56,11 +85,11 @@ def check(args):
 
 def split(args):
     """The layers of each GPU that make a pipeline fastest within memory, or how fast given ones are."""
-    from .split import split as plan
+    from .split import split as make
 
-    found = plan(args.model, args.gpu, args.layers, args.util, args.reserve_gib, args.link, args.tokens, args.batch_tokens, args.head)
+    found = make(args.model, args.gpu, args.layers, args.util, args.reserve_gib, args.link, args.tokens, args.batch_tokens, args.head)
     if args.json:
-        print(json.dumps(found, ensure_ascii=False))
+        print(json.dumps(found, allow_nan=False))
     else:
         for stage in found["gpus"]:
             print(f"{stage['name']:22} {stage['layers']:3} layers (room for {stage['room_layers']}), "
@@ -71,42 +100,6 @@ def split(args):
     return 0
 
 
-def plan(args):
-    """Memory, context and speed of a model on GPUs, for one way to split it or the best of all, and the line that serves it."""
-    from .plan.plan import plan as make
-
-    layers = None if args.layers is None else _layers(args.layers)
-    found = make(args.model, args.gpu, args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
-                 args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal)
-    if args.json:
-        print(json.dumps(found, ensure_ascii=False))
-        return 0
-    print(found["verdict"])
-    for gpu in found["gpus"]:
-        gib = {name: f"{gpu[name + '_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
-        print("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; left for the cache {kv_pool} GiB".format(**gpu, **gib))
-    for part in ("decode", "prefill"):
-        if found[part]:
-            print("  {part}: {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), limited by the {limited_by}".format(part=part, **found[part]))
-            if args.explain:
-                for name, ends in found[part]["terms"].items():
-                    print(f"    {name}: {ends['low_ms']:,.2f} / {ends['mid_ms']:,.2f} / {ends['high_ms']:,.2f} ms")
-    for other in found["compared"]:
-        speeds = ", ".join(f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]) or "does not fit"
-        print(f"  {other['kind']} {','.join(map(str, other['layers']))}: {other['max_context_tokens']:,} tokens; {speeds}")
-    if args.explain:
-        print(*(f"  assumed: {said}" for said in found["assumptions"]), sep="\n")
-    print(found["command"])
-    return 0
-
-
-def _layers(text):
-    parts = text.split(",")
-    if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
-        raise ValueError(f"layers = {text!r} is not accepted: it must be whole numbers >= 1 with commas between")
-    return tuple(map(int, parts))
-
-
 def parser():
     """The parser of every command."""
     top = Parser(prog="tpmodel", description="How one language model is split over GPUs, and what that costs.")
@@ -114,25 +107,6 @@ def parser():
     command = commands.add_parser("claims", help="the articles' numbers, recomputed", description=claims.__doc__)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=claims)
-    command = commands.add_parser("plan", help="memory, context, speed and the vllm serve line", description=plan.__doc__)
-    command.add_argument("--model", required=True, help="a name in the catalog, or a config.json or its folder")
-    command.add_argument("--gpu", action="append", default=[], help="name in the catalog; once for each GPU")
-    command.add_argument("--parallel", default="auto", help="one, tp, pp, offload or auto (compares them)")
-    command.add_argument("--layers", help="layers of each pipeline stage: 20,14")
-    command.add_argument("--link", default="shm", help="name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...")
-    command.add_argument("--kv-dtype", help="bf16, fp8, ...; default: what the build says")
-    command.add_argument("--context", type=int, help="tokens that must fit; default: as many as fit")
-    command.add_argument("--util", type=float, default=0.92, help="fraction of the memory that the engine may take")
-    command.add_argument("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0")
-    command.add_argument("--mtp", type=int, default=0, help="tokens drafted a round by the model's MTP layer")
-    command.add_argument("--acceptance", type=float, default=0.0, help="chance that a drafted token is accepted")
-    command.add_argument("--batch", type=int, default=1, help="sequences decoded together")
-    command.add_argument("--engine", default="vllm-0.33", help="the vLLM version whose rules count")
-    command.add_argument("--goal", default="decode", help="what auto compares: decode or prefill")
-    command.add_argument("--catalog", help="a TOML file with GPUs and links of your own")
-    command.add_argument("--explain", action="store_true", help="print every term and assumption")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=plan)
     command = commands.add_parser("split", help="the fastest layer split over unequal GPUs", description=split.__doc__)
     command.add_argument("--model", required=True, help="name in the catalog, e.g. nemotron-3-embed-8b")
     command.add_argument("--gpu", action="append", default=[], help="name in the catalog, first stage first; once for each GPU")
@@ -150,7 +124,8 @@ def parser():
     command.add_argument("file", help="the CSV file")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=check)
-    for name, module, what in (("embed", embed, "documents to vectors with vLLM, on two GPUs or with offload"),
+    for name, module, what in (("plan", plan, "memory, context, speed and the vllm serve line"),
+                               ("embed", embed, "documents to vectors with vLLM, on two GPUs or with offload"),
                                ("embed-diff", embed_diff, "how far two results of embed are apart")):
         module.add_arguments(commands.add_parser(name, help=what, description=module.run.__doc__))
     return top
@@ -160,9 +135,22 @@ def main(arguments=None):
     """Run one command; returns the exit code."""
     args = parser().parse_args(arguments)
     try:
-        return args.run(args)
-    except (ValueError, OSError) as error:
-        print(f"tpmodel {args.command}: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads has enough
+        _mute()
         return 0
+    except (ValueError, OSError, ArithmeticError, RecursionError, MemoryError) as error:
+        _complain(f"tpmodel {args.command}", error if str(error) else type(error).__name__)
+        try:
+            sys.stdout.flush()
+        except OSError:
+            _mute()
+        return 2
+
+
+def _mute():
+    """No second complaint about stdout when Python ends."""
+    with open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -36,7 +36,7 @@ def parse_layers(text, layers, count):
     """The layers of each of `count` GPUs from a text like "20,14"; anything else is refused."""
     parts = text.split(",")
     wanted = f"it must be {count} whole numbers >= 1 with a comma between, {layers} in all"
-    if len(parts) != count or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+    if len(parts) != count or not all(part.strip().isascii() and part.strip().isdigit() and len(part) < 10 for part in parts):
         raise ValueError(f"layers = {text!r} is not accepted: {wanted}")
     found = [int(part) for part in parts]
     if min(found) < 1 or sum(found) != layers:
@@ -48,13 +48,14 @@ def parse_reserves(text, count):
     """GiB taken before the engine starts on each of `count` GPUs, from a text like "1.4,0"; "0" stands for all."""
     parts = text.split(",")
     try:
-        found = [float(part) for part in parts]
+        found = [float(part if part.isascii() and "_" not in part else "") for part in parts]
     except ValueError:
         found = [-1.0]
     if len(found) == 1:
         found *= count
     if len(found) != count or not all(0 <= number < 1e6 for number in found):
-        raise ValueError(f"reserve-gib = {text!r} is not accepted: it must be {count} numbers of GiB >= 0 with a comma between")
+        wanted = f"one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}"
+        raise ValueError(f"reserve-gib = {text!r} is not accepted: it must be {wanted}")
     return found
 
 

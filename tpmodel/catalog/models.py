@@ -1,5 +1,6 @@
 """Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
 
+import re
 import tomllib
 from functools import lru_cache
 from importlib import resources
@@ -11,6 +12,7 @@ from .sourced import load, pick
 FILE = "models.toml"
 SHAPES = "shapes.toml"
 ABOUT = ("like", "source")  # keys of a shape that no config.json has
+HUB = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)")
 
 
 def model(key):
@@ -28,15 +30,29 @@ def models():
 
 
 @lru_cache(maxsize=None)
+def _tables():
+    return tomllib.loads((resources.files(__package__) / "data" / SHAPES).read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=None)
 def shapes():
     """Every named shape, as the fields of a config.json."""
-    tables = tomllib.loads((resources.files(__package__) / "data" / SHAPES).read_text(encoding="utf-8"))
     found = {}
-    for key, table in tables.items():
+    for key, table in _tables().items():
         if "source" in table:
-            whole = {**tables.get(table.get("like"), {}), **table}
+            whole = {**_tables().get(table.get("like"), {}), **table}
             found[key] = {name: value for name, value in whole.items() if name not in ABOUT}
     return found
+
+
+def repository(name):
+    """The repository on the Hub that a named shape describes; None where it has none.
+
+    >>> repository("qwen3-32b"), repository("qwen3.8-27b-nvfp4")
+    ('Qwen/Qwen3-32B', None)
+    """
+    found = HUB.match(_tables().get(name, {}).get("source", ""))
+    return found and found[1]
 
 
 def find_config(name):
@@ -47,6 +63,6 @@ def find_config(name):
     """
     if name in shapes():
         return parse_config(shapes()[name], None, name)
-    if Path(name).exists():
+    if name and Path(name).exists():
         return read_config(name)
     raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")

@@ -1,12 +1,13 @@
 """A number that says where it comes from, and the reader of `data/*.toml`."""
 
+import reprlib
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
 
 from .. import units
-from ..vocabulary import check, term
+from ..vocabulary import NAMES, check
 
 KINDS = ("official", "computed", "measured", "community", "estimate")
 TO_BASE = {
@@ -14,6 +15,10 @@ TO_BASE = {
     "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "MB": units.MB, "GB": units.GB, "TB": units.TB,
     "us": units.US, "ms": units.MS, "MB/s": units.MB, "GB/s": units.GB, "TB/s": units.TB, "TFLOP/s": units.TFLOP,
 }
+BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
+        "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}
+LARGEST_FILE = 2_000_000
+MOST = 1e300  # a number above is no measurement, and may overflow in base units
 
 
 @dataclass(frozen=True)
@@ -31,9 +36,13 @@ class Sourced:
     high: float = None
 
     def __post_init__(self):
+        for name in ("value", "low", "high"):
+            number = getattr(self, name)
+            if (number is not None or name == "value") and (isinstance(number, bool) or not isinstance(number, (int, float)) or not -MOST < number < MOST):
+                raise ValueError(f"{name} = {reprlib.repr(number)} is not accepted: it must be a finite number")
         for name in ("unit", "kind", "source", "date"):
             if not isinstance(getattr(self, name), str) or name != "unit" and not getattr(self, name):
-                raise ValueError(f"a catalog number needs {name}, got {getattr(self, name)!r}")
+                raise ValueError(f"a catalog number needs {name}, a text in quotes, got {getattr(self, name)!r}")
         if self.kind not in KINDS:
             raise ValueError(f"kind {self.kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
         if self.unit not in TO_BASE:
@@ -75,24 +84,56 @@ class Entry:
         return {name: number.base for name, number in self.numbers.items()}
 
 
+def _number(name, entry):
+    """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
+    if name not in NAMES:
+        raise ValueError(f"{name!r} is not in tpmodel/terms.py: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
+    known = [f.name for f in fields(Sourced)]
+    if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
+        raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
+    found = Sourced(**entry)
+    wanted = NAMES[name].unit
+    if BASE.get(found.unit, found.unit) != wanted:
+        units_ = [unit for unit in TO_BASE if BASE.get(unit, unit) == wanted]
+        raise ValueError(f"unit {found.unit!r} is not accepted: it must be one of {', '.join(map(repr, units_))}")
+    for number in found.base_range:
+        check(name, number)
+    return found
+
+
 def read(text, where):
     """{key: Entry} from TOML text; a number without unit, kind, source or date is refused."""
+    try:
+        tables = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{where} is not TOML: {error}") from None
     found = {}
-    for key, table in tomllib.loads(text).items():
+    for key, table in tables.items():
+        if not isinstance(table, dict) or not isinstance(table.get("name"), str):
+            raise ValueError(f"{where}: {key} has no name: it must be a table with a name in quotes and numbers")
         numbers = {}
         for name, entry in table.items():
-            if name == "name":
-                continue
-            term(name)
-            try:
-                numbers[name] = Sourced(**entry)
-                check(name, numbers[name].base)
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{where}: {key}.{name}: {error}") from None
-        if "name" not in table:
-            raise ValueError(f"{where}: {key} has no name")
+            if name != "name":
+                try:
+                    numbers[name] = _number(name, entry)
+                except ValueError as error:
+                    raise ValueError(f"{where}: {key}.{name}: {error}") from None
         found[key] = Entry(key, table["name"], numbers)
     return found
+
+
+def read_file(path):
+    """{key: Entry} of a user's own file."""
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+        if len(raw) > LARGEST_FILE:
+            raise ValueError(f"{path} is larger than {LARGEST_FILE:,} bytes: not a catalog")
+        return read(raw.decode("utf-8-sig"), str(path))
+    except OSError as error:
+        raise ValueError(f"catalog = {str(path)!r} is not accepted: {error.strerror}: it must be a TOML file") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not TOML in UTF-8: {error}") from None
 
 
 @lru_cache(maxsize=None)

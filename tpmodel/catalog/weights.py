@@ -1,5 +1,6 @@
 """Parameters of each module, from the shapes: what is counted where, what one decode step reads."""
 
+import re
 from collections import defaultdict
 
 from .fields import refuse
@@ -10,6 +11,7 @@ UNGATED = ("relu2", "gelu_new", "gelu_fast", "gelu_pytorch", "relu")
 MLP_NAMES = {"mixtral": "block_sparse_moe", "minimax_m2": "block_sparse_moe", "granitemoehybrid": "block_sparse_moe", "llama4_text": "feed_forward",
              "nemotron_h": "mixer", "jamba": "feed_forward", "gemma4_text": "moe"}
 QKV_BIAS = ("qwen2", "qwen2_moe", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text")
+TRUNK = re.compile(r"(?!.*(LMHead|Chat|GLM)).*Model$")  # an embedding model's architecture: no output head
 PER_LAYER_NORMS = {"gemma2": 4, "gemma3_text": 4, "gemma4_text": 4}
 
 
@@ -155,9 +157,11 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
     def add(module, path, parameters, read=1.0, quantisable=True):
         total[(module, *formats(path, quantisable), read)] += parameters
 
-    tied = f.flag("tie_word_embeddings")
+    names = f.get("architectures")
+    bare = isinstance(names, list) and bool(names) and all(isinstance(name, str) and TRUNK.match(name) for name in names)
+    tied = f.flag("tie_word_embeddings") and not bare
     add("embedding", "embed_tokens", table, 1.0 if tied else 0.0, False)
-    if not tied:
+    if not tied and not bare:
         add("head", "lm_head", table, quantisable=False)
     norms = PER_LAYER_NORMS.get(f.family, 1 if nemotron else 2) * hidden
     for i, (layer, kind) in enumerate(zip(order, kinds)):

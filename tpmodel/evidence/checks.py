@@ -9,6 +9,7 @@ from pathlib import Path
 
 KINDS = ("kv",)
 LARGEST_FILE = 20_000_000
+MOST = 1e300  # of a measured value: what is larger overflows in its error
 
 
 class Unusable(ValueError):
@@ -62,15 +63,24 @@ class Cells(dict):
 def read_table(path):
     """The lines of a CSV file as Cells; anything else is a ValueError."""
     path = Path(path)
-    if path.stat().st_size > LARGEST_FILE:
+    with open(path, "rb") as file:
+        raw = file.read(LARGEST_FILE + 1)  # of a device, too, which has no size
+    if len(raw) > LARGEST_FILE:
         raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a table of cases")
     try:
-        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""), restkey="")
-        lines = [Cells({k: v for k, v in line.items() if k}) for line in reader]
+        reader = csv.DictReader(io.StringIO(raw.decode("utf-8-sig"), newline=""), restkey="", strict=True)
+        lines = []
+        for line in reader:
+            if "" in line and "" not in reader.fieldnames:
+                raise ValueError(f"{path.name}: line {reader.line_num} has more cells than the header has names: quote a cell with a comma in it")
+            lines.append(Cells({k: v for k, v in line.items() if k}))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{path.name} is not a CSV table in UTF-8: {error}") from None
     if not reader.fieldnames or not lines:
         raise ValueError(f"{path.name} holds no rows")
+    twice = sorted({name for name in reader.fieldnames if name and reader.fieldnames.count(name) > 1})
+    if twice:
+        raise ValueError(f"{path.name} has more than one column {', '.join(twice)}")
     return reader.fieldnames, lines
 
 
@@ -86,7 +96,7 @@ def judge(line, quantity, prediction, note=""):
     text = line.text(quantity)
     use, name = line.text("use"), line.text("id", "?")
     try:
-        measured = line.number(quantity, whole=False, least=-math.inf, most=math.inf) if text else None
+        measured = line.number(quantity, whole=False, least=-MOST, most=MOST) if text else None
     except Unusable as error:
         measured, prediction = None, str(error)
     if isinstance(prediction, str):
@@ -94,7 +104,7 @@ def judge(line, quantity, prediction, note=""):
     low, predicted, high = prediction
     if measured is None:
         return Row(name, quantity, predicted, low, high, None, None, None, use, "skipped", note or "no measured value")
-    error = predicted / measured - 1 if measured else 0.0 if predicted == measured else None
+    error = predicted / measured - 1 if abs(measured) > 1 / MOST else 0.0 if predicted == measured else None
     inside = low <= measured <= high
     return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
 

@@ -91,7 +91,7 @@ def context_budget():
         readouts={
             "largest": ((lambda v: v(memory.max_context_tokens), 0), " tokens is the largest context: ",
                         (_limit, ("the weights and buffers leave no room for a cache.", "the memory is full there.",
-                                  "the model's native limit, with memory to spare."))),
+                                  "the model's native limit, by division. (An engine counts in blocks.)"))),
             "budget": ("Budget for the KV cache ", (lambda v: v.kv_pool_bytes / GIB, 2), " GiB on each GPU (",
                        (lambda v: ops.where(v.typed_pool_bytes > 0, 1, 0), ("from the card", "as typed")),
                        "); one token takes ", (lambda v: v.kv_bytes_per_token / 1024, 1), " KiB."),

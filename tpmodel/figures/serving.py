@@ -19,7 +19,7 @@ MOST_DRAFTS = 8
 ROWS = (0, 1, 2, 3, 5)
 SHM = link("shm")
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
-READ_GB = f"{read_bytes() / GB:.1f}"
+READ_GB = f"{read_bytes() / GB:.2f}"
 DERIVED = {
     "allreduces": lambda v: v(collectives.allreduces),
     "message_bytes": lambda v: v(collectives.allreduce_payload_bytes),

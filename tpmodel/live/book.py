@@ -52,6 +52,11 @@ class Number(PasteTextRole):
         return super().run()
 
 
+def kind(name, rawtext, text, lineno, inliner, options=None, content=()):
+    """{kind}`computed`: the kind of a number as a small mark."""
+    return [nodes.inline(rawtext, text, classes=["tp-kind", "tp-" + text.split(",")[0].split()[0]])], []
+
+
 class GluedMath(SphinxPostTransform):
     """Mathematics glued from a notebook: MyST-NB shows it across documents only as plain text."""
 
@@ -78,6 +83,7 @@ def setup(app):
     os.environ[PAGE_VARIABLE] = "page"
     app.add_post_transform(GluedMath)
     app.add_role("n", Number())
+    app.add_role("kind", kind)
     app.connect("config-inited", forget_stale_outputs)
     app.connect("env-get-outdated", outdated)
     app.connect("doctree-resolved", escape_math)

@@ -12,6 +12,7 @@ MFU = {  # of the dense rate: article 2's cards reach 0.92 on large BF16 batches
 RATE = {"bf16": "bf16_flop_per_s", "fp8": "fp8_flop_per_s", "fp4": "fp4_flop_per_s"}
 HOST_BYTES_PER_S = tuple(link(key).copy_bytes_per_s for key in
                          ("host-pcie4-x4-pageable", "host-pcie5-x16-pageable", "host-pcie5-x16-pinned"))
+ACCEPTANCE = (0.4, 0.6, 0.8)  # of a drafted token where none is given: public runs of Qwen's MTP layer print 0.43 to 0.93
 DRAFT_ALLREDUCES = 3  # two of the MTP layer, one of its embedding
 PROMPT_TOKENS = 8192
 CHUNK_TOKENS = 2048  # vllm serve's default below 70 GiB
@@ -22,15 +23,20 @@ def arithmetic(format):
     return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
 
 
-def words(link_entry, parallel):
+def words(link_entry, parallel, config, drafts=0, acceptance=None):
     """The assumptions as sentences."""
     low, mid, high = (f"{number / GIB:.1f}" for number in OVERHEAD_BYTES[::-1])
     said = [
         f"graphs, activations and buffers take {low} / {mid} / {high} GiB a GPU (estimate)",
         "kernels reach {} / {} / {} of the memory bandwidth (estimate)".format(*ACHIEVED),
         "arithmetic reaches {} / {} / {} of the dense BF16 rate, less of smaller formats (estimate)".format(*MFU["bf16"]),
+        f"a pass takes at most {CHUNK_TOKENS} tokens of a prompt",
         f"prefill speed is for a prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter",
     ]
+    if config.draft_layers and not drafts:
+        said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
+    if drafts and acceptance is None:
+        said.append("a drafted token is accepted with a chance of {} / {} / {} (estimate)".format(*ACCEPTANCE))
     if parallel in ("tp", "pp"):
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")
     if parallel == "offload":

@@ -1,11 +1,13 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
+import math
 from dataclasses import dataclass, replace
 
 from ..formulas import memory, weights
+from ..units import GIB
 from ..vllm.engine import Refused, Setting, split_layers
 from ..vllm.memory import plan_model, state_bytes, token_bytes
-from .assume import OVERHEAD_BYTES
+from .assume import CHUNK_TOKENS, OVERHEAD_BYTES
 
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
 
@@ -19,9 +21,7 @@ class Placement:
     layers: tuple
     ranks: int
     weights_bytes: tuple
-    read_bytes: tuple  # of these, what one decode step reads on each GPU
-    offloaded_bytes: float = 0.0
-    copied_bytes: float = 0.0  # of these, what one decode step copies in: of a mixture of experts, the active ones
+    offloaded_bytes: float = 0.0  # in main memory, beside the weights of the one GPU
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,43 @@ class Memory:
     kv_pool_bytes: float
 
 
+def whole(module):
+    """All bytes of a module."""
+    return module.bytes
+
+
+def touched(tokens):
+    """Of each module, the bytes that one pass of `tokens` tokens reads: each token draws its experts evenly, on its own.
+
+    With one token the active experts, with many all of them; a dense module is read once, whatever the batch.
+    """
+    return lambda module: module.bytes * (1 - (1 - module.read) ** tokens)
+
+
 def _sum(config, names, size):
-    return sum((m.bytes if size == "all" else m.bytes * m.read) for m in config.modules if m.name in names)
+    return sum(size(m) for m in config.modules if m.name in names)
 
 
-def _body(config, size):
-    return sum((m.bytes if size == "all" else m.bytes * m.read) for m in config.modules if m.name not in FIRST + LAST)
+def body_bytes(config, size=whole):
+    """Bytes of all layers."""
+    return sum(size(m) for m in config.modules if m.name not in FIRST + LAST)
 
 
-def _stage(config, size, stages, i):
-    """Bytes of stage i: its layers, and what only the first or the last holds."""
-    layers = sum(stages)
-    here = _body(config, size) * stages[i] / layers
-    here += _sum(config, FIRST, size) if i == 0 else 0
-    return here + (_sum(config, LAST, size) if i == len(stages) - 1 else 0)
+def _stage(config, size, stages, i, tables):
+    """Bytes of stage i: its layers, what only the first or the last holds, and the embedding table on the stages in `tables`."""
+    here = body_bytes(config, size) * stages[i] / sum(stages)
+    here += _sum(config, ["vision"], size) if i == 0 else 0
+    here += _sum(config, LAST, size) if i == len(stages) - 1 else 0
+    return here + (_sum(config, ["embedding"], size) if i in tables else 0)
+
+
+def _tied(config):
+    return any(m.name == "embedding" and m.read for m in config.modules)
+
+
+def head_bytes(config):
+    """The output head, which is the embedding table where the two are tied."""
+    return _sum(config, ["embedding" if _tied(config) else "head"], whole)
 
 
 def place(config, cards, kind, layers=None):
@@ -58,27 +81,49 @@ def place(config, cards, kind, layers=None):
     n, count = len(cards), len(config.order)
     if kind == "pp":
         stages = split_layers(count, n, layers)
-        return Placement("pp", cards, stages, 1, *(tuple(_stage(config, size, stages, i) for i in range(n)) for size in ("all", "read")))
-    if kind == "tp" and config.heads % n:
-        raise Refused(f"ranks = {n} is not accepted: it must divide the {config.heads} attention heads of {config.name}")
+        tables = {0, n - 1} if _tied(config) else {0}  # the last stage needs a copy as its head
+        return Placement("pp", cards, stages, 1, tuple(_stage(config, whole, stages, i, tables) for i in range(n)))
+    if kind == "tp":
+        if config.heads % n:
+            raise Refused(f"ranks = {n} is not accepted: it must divide the {config.heads} attention heads of {config.name}")
+        for kv in {layer.kv_heads for layer in config.order if layer.kv_heads}:
+            if kv % n and n % kv:
+                raise Refused(f"ranks = {n} is not accepted: it must divide the {kv} key/value heads of {config.name}, or be a multiple of them")
     share = n if kind == "tp" else 1
-    return Placement(kind, cards if kind == "tp" else cards[:1], (count,), share, (config.weights_bytes / share,) * share,
-                     (config.read_bytes / share,) * share)
+    return Placement(kind, cards if kind == "tp" else cards[:1], (count,), share, (config.weights_bytes / share,) * share)
+
+
+def reads(config, placement, tokens):
+    """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes that are copied in from main memory)."""
+    size = touched(tokens)
+    if placement.kind == "pp":
+        last = len(placement.layers) - 1
+        return tuple(_stage(config, size, placement.layers, i, {last}) for i in range(last + 1)), 0.0
+    total = sum(map(size, config.modules))
+    copied = total * placement.offloaded_bytes / config.weights_bytes
+    return ((total - copied) / placement.ranks,) * placement.ranks, copied
 
 
 def budgets(cards, util, reserves):
-    """What the engine may take on each GPU: the fraction of the whole card, at most what is free at start."""
-    return [weights.usable_bytes(card.values().get("reported_bytes", card.vram_bytes), util, reserve)
-            for card, reserve in zip(cards, reserves)]
+    """(the fraction of the memory that can be asked for, what the engine then takes of each GPU).
+
+    vLLM has one fraction for all GPUs and refuses to start where less than that is free: the fullest GPU decides.
+    """
+    sizes = [card.values().get("reported_bytes", card.vram_bytes) for card in cards]
+    for card, size, reserve in zip(cards, sizes, reserves):
+        if reserve >= size:
+            raise ValueError(f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has {size / GIB:.2f} GiB in all")
+    free = min(weights.usable_bytes(size, util, reserve) / size for size, reserve in zip(sizes, reserves))
+    used = util if free >= util else math.floor(free * 1000) / 1000
+    return used, [used * size for size in sizes]
 
 
-def with_offload(placement, budget):
-    """The same with as many weights in main memory as do not fit beside the high overhead and a small cache."""
-    room = max(0.0, budget - max(OVERHEAD_BYTES)) * 0.9
-    over = max(0.0, placement.weights_bytes[0] - room)
-    whole, read = placement.weights_bytes[0], placement.read_bytes[0]
-    return replace(placement, kind="offload", weights_bytes=(whole - over,), read_bytes=(max(1.0, read * (1 - over / whole)),),
-                   offloaded_bytes=over, copied_bytes=read * over / whole)
+def with_offload(config, placement, setting, budget, batch):
+    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context."""
+    pool = plan_model(config, setting, 0.0)
+    room = budget - max(OVERHEAD_BYTES) - batch * (pool.needed_bytes + pool.block_bytes)
+    held = max(1.0, min(config.weights_bytes, room))
+    return replace(placement, kind="offload", weights_bytes=(held,), offloaded_bytes=config.weights_bytes - held)
 
 
 def cache_bytes(config, setting, context_tokens, layers=None):
@@ -112,9 +157,9 @@ def memories(config, placement, setting, budget, overhead_bytes):
     return tuple(found)
 
 
-def longest(config, placement, setting, found):
-    """Tokens of one sequence that the engine would accept, by its own block rules; 0 when the weights leave no room."""
-    pool = min(gpu.kv_pool_bytes for gpu in found)
+def longest(config, placement, setting, found, batch=1):
+    """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 when the weights leave no room."""
+    pool = min(gpu.kv_pool_bytes for gpu in found) / batch
     if pool <= 0:
         return 0
     stages = placement.layers if placement.kind == "pp" else ()
@@ -123,4 +168,4 @@ def longest(config, placement, setting, found):
 
 def engine_setting(rules, kv_dtype, context_tokens, drafts, ranks=1):
     """The Setting of vLLM for one sequence of `context_tokens`."""
-    return Setting(rules=rules, ranks=ranks, kv_dtype=kv_dtype, context_tokens=context_tokens, drafts=drafts, batch_tokens=2048)
+    return Setting(rules=rules, ranks=ranks, kv_dtype=kv_dtype, context_tokens=context_tokens, drafts=drafts, batch_tokens=CHUNK_TOKENS)

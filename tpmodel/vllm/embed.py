@@ -44,7 +44,10 @@ def known(model):
     """
     from ..catalog import fields, models
 
-    path = Path(model).expanduser()
+    try:
+        path = Path(model).expanduser()
+    except RuntimeError:  # ~name of nobody here
+        path = Path(model)
     wanted = "it must be a folder with a config.json, or a name such as nvidia/Nemotron-3-Embed-8B-BF16"
     if model and path.exists():
         folder = path.parent if path.name == "config.json" else path
@@ -54,7 +57,7 @@ def known(model):
             refuse("model", model, f"{error}: {wanted}")
         text = config.get("text_config")
         layers = (text if isinstance(text, dict) else config).get("num_hidden_layers")
-        return str(folder), layers if isinstance(layers, int) else None
+        return str(folder), layers if type(layers) is int and layers > 0 else None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
         refuse("model", model, wanted)
     for key, entry in models.models().items():
@@ -177,7 +180,7 @@ def run(args):
     texts = documents(args.input, args.prefix) if args.input is not None else {}
     if args.dry_run:
         if args.json:
-            print(json.dumps({"llm": llm, "env": env}, ensure_ascii=False))
+            print(json.dumps({"llm": llm, "env": env}))
         else:
             for name, value in env.items():
                 print(f"unset {name}" if value is None else f"export {name}={value}")
@@ -191,7 +194,7 @@ def run(args):
     array, measured = embed(llm, texts)
     save(array, path, args.force)
     if args.json:
-        print(json.dumps({"mode": args.mode, **measured, "output": str(path)}, ensure_ascii=False))
+        print(json.dumps({"mode": args.mode, **measured, "output": str(path)}))
     else:
         print("{documents} documents, {tokens:,} tokens, {dimensions} dimensions in {seconds:.2f} s after {load_s:.1f} s of loading".format(**measured))
         print("{documents_per_s:,.1f} documents/s, {tokens_per_s:,.0f} tokens/s".format(**measured))

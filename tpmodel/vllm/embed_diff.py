@@ -1,8 +1,10 @@
 """How far two results of `tpmodel embed` are apart: directions, elements, and who is whose neighbour."""
 
 import json
+import warnings
 
 ROWS = 1024  # at a time
+LARGEST = 1e150  # of an element: the difference of larger ones may overflow
 TIE = 1e-6  # cosines closer than this are equal to float32: documents that occur twice are no differing neighbours
 
 
@@ -15,19 +17,21 @@ def load(file):
         with open(file, "rb") as stream:
             if stream.read(6) != b"\x93NUMPY":
                 raise ValueError(f"{file} is not a .npy file: {wanted}")
-        found = numpy.load(file, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings(action="ignore"):  # of an absurd shape; the error follows
+            found = numpy.load(file, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         raise ValueError(f"{file} cannot be read ({error.strerror or error}): {wanted}") from None
-    except ValueError as error:
+    except Exception as error:  # a damaged header reaches Python's own parser, which has many errors
         if "is not a .npy" in str(error):
             raise
-        what = "pickled objects, which are not loaded" if "object" in str(error) else f"no whole array ({error})"
+        what = "pickled objects, which are not loaded" if "object" in str(error) else f"no whole array ({str(error)[:100] or type(error).__name__})"
         raise ValueError(f"{file} holds {what}: {wanted}") from None
     if found.dtype.kind not in "fiu" or found.ndim != 2 or 0 in found.shape:
         raise ValueError(f"{file} holds {found.dtype} of shape {found.shape}: {wanted}")
     for start in range(0, len(found), ROWS):
         rows = numpy.asarray(found[start:start + ROWS], dtype=float)
-        for bad, what in ((~numpy.isfinite(rows).all(axis=1), "NaN or infinity"), (~rows.any(axis=1), "only zeros, which have no direction")):
+        for bad, what in ((~numpy.isfinite(rows).all(axis=1), "NaN or infinity"), (numpy.abs(rows).max(axis=1) > LARGEST, f"numbers beyond {LARGEST:g}"),
+                          (~rows.any(axis=1), "only zeros, which have no direction")):
             if bad.any():
                 raise ValueError(f"{file}: row {start + int(bad.argmax())} (from 0) has {what}: make the vectors again")
     return found
@@ -92,7 +96,7 @@ def run(args):
     except ImportError as error:
         raise ValueError(f"NumPy cannot be imported ({error}): pip install numpy installs it") from error
     if args.json:
-        print(json.dumps(found))
+        print(json.dumps(found, allow_nan=False))
         return 0
     print("{documents} documents, {dimensions} dimensions".format(**found))
     print("cosine: least {cosine_min:.9f} (row {cosine_min_row}, from 0), mean {cosine_mean:.9f}".format(**found))

@@ -1,0 +1,55 @@
+"""Where the best way to split changes: the link bandwidth and the batch at which tensor and pipeline parallel meet."""
+
+from dataclasses import replace
+
+from ..catalog.sourced import Entry, Sourced
+from . import placement, speed
+
+SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
+HALVINGS = 30  # of the range on a log scale: nine digits
+MID = 1
+BATCHES = tuple(2**i for i in range(1, 11))
+
+
+def with_bandwidth(link, bytes_per_s):
+    """The same link at another bandwidth, exactly known."""
+    rate = Sourced(bytes_per_s, "byte/s", "computed", "the crossover's search", "today")
+    return Entry(link.key, link.name, {**link.numbers, "link_bytes_per_s": rate})
+
+
+def meeting_bytes_per_s(link, tp_rate, pp_rate):
+    """The bandwidth at which two rates, functions of a link, are equal; None if one wins at every bandwidth.
+
+    A tensor-parallel step sends far more than a pipeline, so it gains more from every GB/s: at most one meeting.
+    """
+    gap = lambda bytes_per_s: (lambda here: tp_rate(here) - pp_rate(here))(with_bandwidth(link, bytes_per_s))
+    low, high = SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S
+    if (gap(low) > 0) == (gap(high) > 0):
+        return None
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if (gap(middle) > 0) == (gap(low) > 0) else (low, middle)
+    return high
+
+
+def meeting_batch(tp_rate, pp_rate):
+    """The smallest power of two at which the winner of batch 1 loses; None if it never does up to the largest tried."""
+    first = tp_rate(1) > pp_rate(1)
+    return next((batch for batch in BATCHES if (tp_rate(batch) > pp_rate(batch)) != first), None)
+
+
+def crossovers(config, cards, link, layers, setting, context_tokens, prompt_tokens, batch, mtp, part):
+    """{"link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not."""
+    placed = {kind: placement.place(config, cards, kind, stages) for kind, stages in (("tp", None), ("pp", tuple(layers)))}
+
+    def rate(kind, wire, sequences):
+        here = placed[kind]
+        if part == "prefill":
+            return 1 / sum(speed.prompt_terms(config, here, wire, prompt_tokens, MID).values())
+        setting_here = replace(setting, ranks=here.ranks)
+        return sequences / sum(speed.decode_terms(config, here, setting_here, wire, context_tokens, sequences, mtp, MID).values())
+
+    return {
+        "link_bytes_per_s": meeting_bytes_per_s(link, lambda wire: rate("tp", wire, batch), lambda wire: rate("pp", wire, batch)),
+        "batch": meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b)) if part == "decode" else None,
+    }
