@@ -59,3 +59,8 @@ def test_a_full_disk_is_one_line(arguments):
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-m", "tpmodel", *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
+
+
+def test_without_stdout_there_is_no_traceback():
+    done = subprocess.run(f"'{sys.executable}' -m tpmodel claims >&-", shell=True, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

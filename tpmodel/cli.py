@@ -136,7 +136,7 @@ def main(arguments=None):
     args = parser().parse_args(arguments)
     try:
         code = args.run(args)
-        sys.stdout.flush()
+        print(end="", flush=True)  # stdout may be None
         return code
     except BrokenPipeError:  # whoever reads has enough
         _mute()
@@ -144,7 +144,7 @@ def main(arguments=None):
     except (ValueError, OSError, ArithmeticError, RecursionError, MemoryError) as error:
         _complain(f"tpmodel {args.command}", error if str(error) else type(error).__name__)
         try:
-            sys.stdout.flush()
+            print(end="", flush=True)
         except OSError:
             _mute()
         return 2

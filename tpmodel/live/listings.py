@@ -76,11 +76,11 @@ def specs(file):
 def claims_table(article):
     """Every claim of one article ("000" or "002") with what became of it."""
     named = {claim.id: claim for claim in claims()}
-    rows = tuple((named[f.id].quantity, f.verdict or f.status, short(f.article), short(f.computed), short(f.book_value), f.unit,
-                  f.note, named[f.id].kind, f.id)
+    rows = tuple((f"{named[f.id].quantity} ({named[f.id].kind}; {f.id})", f.verdict or f.status,
+                  f"{short(f.article)} {f.unit}" + (f"; again {short(f.computed)}" if f.computed is not None else ""), short(f.book_value), f.note)
                  for f in findings() if named[f.id].article == article)
-    head = ("quantity", "verdict", "article", "recomputed", "ours", "unit", "note", "kind", "id")
-    return Words(f"Article {1 + (article != '000')}", head, rows, (2, 3, 4))
+    head = ("quantity", "verdict", "article, and computed again", "ours", "note")
+    return Words(f"Article {1 + (article != '000')}", head, rows, (3,))
 
 
 def counts():
@@ -92,11 +92,12 @@ def counts():
 
 def measured_table():
     """What others measured, beside the model's low, middle and high."""
-    rows = tuple((c.setting, *(fixed(r, 1) for r in (c.low, c.mid, c.high, c.measured)),
-                  "inside" if c.inside else "below" if c.measured < c.low else "above", f"{c.tokens:,}", c.link, f"{c.id}, {c.source}")
+    link = lambda c: "" if c.link == "none" else f"; link {c.link}"
+    rows = tuple((f"{c.setting}; {c.tokens:,} tokens of context{link(c)}", *(fixed(r, 1) for r in (c.low, c.mid, c.high, c.measured)),
+                  "inside" if c.inside else "below" if c.measured < c.low else "above", f"{c.id}, {c.source}")
                  for c in cases())
-    head = ("setting", "low", "middle", "high", "measured", "", "context", "link", "row, source")
-    return Words("Decode of one stream, tokens/s", head, rows, (1, 2, 3, 4, 6))
+    head = ("setting", "low", "middle", "high", "measured", "", "row, source")
+    return Words("Decode of one stream, tokens/s", head, rows, (1, 2, 3, 4))
 
 
 def tornado(swings, caption, decimals):

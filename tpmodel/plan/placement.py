@@ -1,6 +1,7 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from ..formulas import memory, weights
@@ -129,11 +130,11 @@ def with_offload(config, placement, setting, budget, batch):
 def cache_bytes(config, setting, context_tokens, layers=None):
     """(per token, of all tokens, states) of one sequence on one GPU: the cache that `context_tokens` leave there."""
     per_token = total = states = 0.0
-    for layer in (config.order if layers is None else layers):
+    for layer, count in Counter(config.order if layers is None else layers).items():
         if layer.state:
-            states += state_bytes(layer.state, setting)
+            states += count * state_bytes(layer.state, setting)
         elif layer.kind != "none":
-            one = token_bytes(layer, setting)
+            one = count * token_bytes(layer, setting)
             per_token += one if layer.kind in ("full", "latent") else 0
             total += one * (min(context_tokens, layer.window_tokens) if layer.kind in ("window", "chunk") else context_tokens)
     return per_token, total, states
@@ -145,6 +146,12 @@ def stage_layers(config, placement):
         return [config.order] * len(placement.cards)
     ends = [sum(placement.layers[: i + 1]) for i in range(len(placement.layers))]
     return [config.order[end - n : end] for end, n in zip(ends, placement.layers)]
+
+
+def loads(config, placement, tokens):
+    """(card, layers, bytes read in a pass of `tokens` tokens) of each GPU; of GPUs that do the same, of one."""
+    rows = zip(placement.cards, stage_layers(config, placement), reads(config, placement, tokens)[0])
+    return list(rows) if placement.kind == "pp" else list({row[0].key: row for row in rows}.values())
 
 
 def memories(config, placement, setting, budget, overhead_bytes):

@@ -2,7 +2,7 @@
 
 from ..formulas import collectives, decode, pipeline, prefill, speculation
 from . import assume
-from .placement import body_bytes, cache_bytes, head_bytes, reads, stage_layers, touched
+from .placement import body_bytes, cache_bytes, head_bytes, loads, reads, touched
 
 BF16_BYTES = 2
 
@@ -34,16 +34,15 @@ def decode_terms(config, placement, setting, link, context_tokens, batch, drafts
     eta, (bandwidth, latency) = assume.ACHIEVED[end], _wire(link, placement.ranks, end)
     tokens = batch * (1 + drafts)
     message = collectives.allreduce_payload_bytes(tokens, config.hidden, BF16_BYTES)
-    held, copied = reads(config, placement, tokens)
     weight_s = cache_s = 0.0
-    for card, read, order in zip(placement.cards, held, stage_layers(config, placement)):
+    for card, order, read in loads(config, placement, tokens):
         _, cache, states = cache_bytes(config, setting, context_tokens, order)
         rate = _memory(card, end)
         one = decode.weight_read_s(max(1.0, read), 1, rate, eta), decode.kv_read_s(1, batch * (cache + 2 * states), rate, eta)
         weight_s, cache_s = (weight_s + one[0], cache_s + one[1]) if placement.kind == "pp" else (max(weight_s, one[0]), max(cache_s, one[1]))
     terms = {"weight read": weight_s, "cache read": cache_s}
     if placement.offloaded_bytes:
-        terms["offload copies"] = pipeline.copy_s(1, copied, assume.HOST_BYTES_PER_S[end])
+        terms["offload copies"] = pipeline.copy_s(1, reads(config, placement, tokens)[1], assume.HOST_BYTES_PER_S[end])
     if placement.kind == "tp":
         terms["all-reduces"] = collectives.communication_s(_calls(config), message, placement.ranks, bandwidth, latency)
     if placement.kind == "pp":
@@ -80,8 +79,8 @@ def prompt_terms(config, placement, link, prompt_tokens, end):
     full = [layer for layer in config.order if layer.kind in ("full", "latent")]
     width = config.heads * (full[0].head_elements or full[0].latent_elements) if full else 0
     linear = attention = 0.0
-    slowest, orders = [], stage_layers(config, placement)
-    for card, order, read in zip(placement.cards, orders, reads(config, placement, chunk)[0]):
+    slowest = []
+    for card, order, read in loads(config, placement, chunk):
         share = len(order) / len(config.order) / placement.ranks
         one = sum(_linear_s(card, module, prompt_tokens * share, end) for module in config.modules
                   if module.name not in ("embedding", "vision", "mtp", "head"))

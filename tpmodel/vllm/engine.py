@@ -1,5 +1,6 @@
 """The engine as it is started: what differs between vLLM's versions, the settings, the pipeline stages."""
 
+import re
 from dataclasses import dataclass
 
 
@@ -38,11 +39,10 @@ def version(text):
     >>> version("0.19.0").printed, version("vllm-0.33").gdn_step
     ('old', 64)
     """
-    parts = str(text).lower().removeprefix("vllm-").lstrip("~v").split(".")
-    try:
-        number = int(parts[0]), int("".join(c for _, c in zip(range(4), parts[1]) if c.isdigit()))
-    except (ValueError, IndexError):
-        raise ValueError(f"vLLM version {str(text)[:40]!r} is not accepted: it must look like 0.33 or vllm-0.33.0") from None
+    found = re.match(r"(?:vllm-)?[~v]*([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", str(text).lower())
+    if not found:
+        raise ValueError(f"vLLM version {str(text)[:40]!r} is not accepted: it must look like 0.33 or vllm-0.33.0")
+    number = int(found[1]), int(found[2])
     return [rule for rule in VERSIONS if rule.since <= number][-1]
 
 
