@@ -38,9 +38,11 @@ def main():
         print(f"{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}   Python redraw / handler")
         for make in figures.ALL:
             figure = make()
+            if not any(control.kind == "slider" for control in figure.controls):
+                continue
             page = browser.new_page()
             page.goto(f"{BOOK.as_uri()}/book/{figures.CHAPTERS[figure.name]}.html")
-            slider = next((c for c in figure.controls if c.kind == "slider"), None)
+            slider = next(c for c in figure.controls if c.kind == "slider")
             handler, frame = page.evaluate(MEASURE, f"{figure.name}-set-{slider.name}")
             figure.draw()
             start = time.perf_counter()
