@@ -54,3 +54,13 @@ def points(series):
     whole = {"ranks": int, "chunk_tokens": int, "tokens": int, "seconds": float}
     rows = [{name: whole.get(name, str)(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
     return tuple(Point(**row) for row in rows if row["series"] == series)
+
+
+def same(point, **more):
+    """The model's parts of the prompt of a public point, in its chunks; arguments as in `prompt`."""
+    return prompt(point.tokens, chunk_tokens=point.chunk_tokens, **more)
+
+
+def misfit_s(point, **more):
+    """The model's time of that prompt less the measured one, in s; SymPy solves for what makes it vanish."""
+    return same(point, **more).prefill_s - point.seconds
