@@ -10,7 +10,7 @@ def tell(**numbers):
     """
     from myst_nb import glue
 
-    for name, number in numbers.items():
-        shown = number if isinstance(number, str) else fixed(*number)
-        print(f"{name} = {shown}")
-        glue(name, shown, display=False)
+    shown = {name: number if isinstance(number, str) else fixed(*number) for name, number in numbers.items()}
+    print("\n".join(f"{name} = {text}" for name, text in shown.items()))
+    for name, text in shown.items():
+        glue(name, text, display=False)
