@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tpmodel.catalog.gpus import gpu, gpus
+from tpmodel.catalog.gpus import by_name, gpu, gpus
 from tpmodel.catalog.links import link, links
 from tpmodel.catalog.models import model, models
 from tpmodel.catalog.sourced import KINDS, TO_BASE, Sourced, read
@@ -55,7 +55,20 @@ def test_arithmetic_rates_by_hand():
     assert gpu("rtx-3090").bf16_flop_per_s == 71e12 and not hasattr(gpu("rtx-3090"), "fp8_flop_per_s")
     for other in gpus().values():
         if "fp8_flop_per_s" in other.numbers:
-            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s, rel=3e-3)
+            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s, rel=3e-3 if other.key != "l40s" else 0.02)  # as its data sheet rounds
+
+
+@pytest.mark.parametrize("text, key", [
+    ("RTX 3090", "rtx-3090"), ("RTX 3090 Ti", "rtx-3090-ti"), ("NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti-16gb"), ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+    ("H100 PCIe", "h100-pcie"), ("RTX PRO 6000 Blackwell", "rtx-pro-6000"), ("A100 80GB SXM", "a100-80gb"), ("NVIDIA H200", "h200")])
+def test_a_printed_name_finds_its_card(text, key):
+    assert by_name(text) == key
+
+
+@pytest.mark.parametrize("text", ["RTX 4060", "RTX 5060 Ti 8GB", "RTX 5090 Laptop GPU", "3090+3090Ti", "", "ti"])
+def test_a_name_that_may_be_another_card_is_refused(text):
+    with pytest.raises(ValueError, match="it must be one of rtx-3060-12gb"):
+        by_name(text)
 
 
 def test_a_card_never_reports_more_than_its_nominal_memory():
@@ -70,8 +83,8 @@ def test_links_meet_what_was_measured():
     assert call("mailbox", 10240) == pytest.approx(3.7e-6, rel=0.05)
     assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6, rel=0.02)  # 8 KiB on RTX 4090; SGLang
     assert call("shm", 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
-    assert call("nvlink-h200", 2**28) == pytest.approx(904.3e-6, rel=0.03)
-    assert call("shm-h200", 2**28) == pytest.approx(9.768e-3, rel=0.01)
+    assert call("nvlink-h200", 2**28) == pytest.approx(893.9e-6, rel=0.03)
+    assert call("shm-h200", 2**28) == pytest.approx(9.402e-3, rel=0.01)
 
 
 def test_peer_access_never_beats_its_line_rate():

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 
+from .measure import command as measuring
 from .plan import command as plan
 from .vllm import embed, embed_diff
 
@@ -128,6 +129,8 @@ def parser():
                                ("embed", embed, "documents to vectors with vLLM, on two GPUs or with offload"),
                                ("embed-diff", embed_diff, "how far two results of embed are apart")):
         module.add_arguments(commands.add_parser(name, help=what, description=module.run.__doc__))
+    measuring.add_measure_arguments(commands.add_parser("measure", help="what this machine's GPUs reach", description=measuring.measure.__doc__))
+    measuring.add_fit_arguments(commands.add_parser("fit", help="catalog entries from a measurement or a log", description=measuring.fit.__doc__))
     return top
 
 

@@ -66,3 +66,15 @@ def find_config(name):
     if name and Path(name).exists():
         return read_config(name)
     raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
+
+
+def by_name(text):
+    """The ModelConfig of a printed name: of the shortest catalog name that begins with it.
+
+    >>> by_name("Qwen3.6-27B").name
+    'qwen3.6-27b-nvfp4'
+    """
+    found = sorted((key for key in shapes() if text and key.startswith(text.lower())), key=len)
+    if not found:
+        raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: it must be one of {', '.join(shapes())}")
+    return find_config(found[0])

@@ -81,11 +81,15 @@ def offload_s(v, card):
     return v(pipeline.offload_s, stage_s=alone_s(v, card), copy_s=copy_s(v, card))
 
 
+def split_passes(first, swapped=False):
+    """(time of a batch, the same with a hidden hand-over) of a pipeline with `first` layers on its first card; swapped: the other card first."""
+    order = turned if swapped else lambda v: v
+    return tuple(lambda v, form=form: pipeline_s(order(v), first, form) for form in (pipeline.pipeline_s, pipeline.pipeline_overlapped_s))
+
+
 PASSES = {  # configuration -> (time of a batch, the same with hidden what can be hidden)
     "tp": (tensor_parallel_s, tensor_parallel_s),
-    **{name: (lambda v, n=first: pipeline_s(v, n), lambda v, n=first: pipeline_s(v, n, pipeline.pipeline_overlapped_s))
-       for name, first in (("pp1717", 17), ("pp2014", 20))},
-    "pp1717r": (lambda v: pipeline_s(turned(v), 17), lambda v: pipeline_s(turned(v), 17, pipeline.pipeline_overlapped_s)),
+    "pp1717": split_passes(17), "pp2014": split_passes(20), "pp1717r": split_passes(17, swapped=True),
     **{f"off{card}": (lambda v, c=card: offload_s(v, c), lambda v, c=card: ops.maximum(alone_s(v, c), copy_s(v, c)))
        for card in CARDS},
 }
@@ -95,9 +99,9 @@ def speed(v, seconds):
     return v(pipeline.tokens_per_s, pass_s=seconds(v))
 
 
-def speeds(name, length, **more):
-    """(low, computed, high) tokens a second of one configuration."""
-    nothing, hidden = PASSES[name]
+def speeds(way, length, **more):
+    """(low, computed, high) tokens a second of one configuration, or of such a pair of times."""
+    nothing, hidden = PASSES[way] if isinstance(way, str) else way
     slow = {"mfu_frac": MODEL.numbers["mfu_frac"].base_range[0], "link_bytes_per_s": LINK.numbers["link_bytes_per_s"].base_range[0]}
     fast = {place: CARDS[card].numbers["bf16_flop_per_s"].base_range[2] for place, card in PLACES.items()}
     return tuple(speed(view(length, **at, **more), how) for at, how in ((slow, nothing), ({}, nothing), (fast, hidden)))

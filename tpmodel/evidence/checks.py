@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
-KINDS = ("kv",)
+KINDS = ("kv", "comm", "decode", "prefill")
 LARGEST_FILE = 20_000_000
 MOST = 1e300  # of a measured value: what is larger overflows in its error
 
@@ -68,19 +68,27 @@ def read_table(path):
     if len(raw) > LARGEST_FILE:
         raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a table of cases")
     try:
-        reader = csv.DictReader(io.StringIO(raw.decode("utf-8-sig"), newline=""), restkey="", strict=True)
+        return parse_table(raw.decode("utf-8-sig"), path.name)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not a CSV table in UTF-8: {error}") from None
+
+
+def parse_table(text, name):
+    """(names of the columns, the lines as Cells) of the text of a CSV file; anything else is a ValueError."""
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), restkey="", strict=True)
         lines = []
         for line in reader:
             if "" in line and "" not in reader.fieldnames:
-                raise ValueError(f"{path.name}: line {reader.line_num} has more cells than the header has names: quote a cell with a comma in it")
+                raise ValueError(f"{name}: line {reader.line_num} has more cells than the header has names: quote a cell with a comma in it")
             lines.append(Cells({k: v for k, v in line.items() if k}))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path.name} is not a CSV table in UTF-8: {error}") from None
+    except csv.Error as error:
+        raise ValueError(f"{name} is not a CSV table in UTF-8: {error}") from None
     if not reader.fieldnames or not lines:
-        raise ValueError(f"{path.name} holds no rows")
-    twice = sorted({name for name in reader.fieldnames if name and reader.fieldnames.count(name) > 1})
+        raise ValueError(f"{name} holds no rows")
+    twice = sorted({column for column in reader.fieldnames if column and reader.fieldnames.count(column) > 1})
     if twice:
-        raise ValueError(f"{path.name} has more than one column {', '.join(twice)}")
+        raise ValueError(f"{name} has more than one column {', '.join(twice)}")
     return reader.fieldnames, lines
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from ..catalog.articles import GPU, MODEL, setting
 from ..catalog.links import link
 from ..formulas import memory
-from ..units import GB, GIB, US
-from .measured import ACHIEVED, rate
+from ..plan.assume import ACHIEVED, GAPS_S
+from ..units import GB, GIB, MS, US
+from .measured import rate
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def _sorted(*swings):
 
 def decode_swings():
     """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, no speculation, short context."""
-    shm, staged = link("shm").numbers, link("staged").numbers
+    shm = link("shm").numbers
     weights, latency, bandwidth = MODEL.numbers["weights_bytes"], shm["allreduce_latency_s"], shm["link_bytes_per_s"]
     ends = lambda number: number.base_range[::2]
     read = lambda file: setting(weights_bytes=file)(memory.read_bytes)
@@ -45,8 +46,8 @@ def decode_swings():
                lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=b)),
         _swing("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, lambda f: rate(achieved_frac=f)),
         _swing("latency of an all-reduce, same transport", latency.kind, ends(latency), us, lambda s: rate(allreduce_latency_s=s)),
-        _swing("transport: mailbox or staged copies", "community", (link("mailbox").allreduce_latency_s, staged["allreduce_latency_s"].base_range[2]),
-               us, lambda s: rate(allreduce_latency_s=s)),
+        _swing("transport", "community", ("mailbox", "staged"), {"mailbox": "mailbox", "staged": "staged copies"}.get, lambda key: rate(transport=key)),
+        _swing("wait between two steps", "community", GAPS_S["vllm"][::-2], lambda s: f"{s / MS:.3g} ms", lambda s: rate(gap_s=s)),
         _swing("bandwidth of the link", bandwidth.kind, ends(bandwidth), lambda b: f"{b / GB:.3g} GB/s", lambda b: rate(link_bytes_per_s=b)),
         _swing("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, lambda n: rate(context_tokens=n)),
     )

@@ -18,6 +18,7 @@ AXIS_RATE = 200
 MOST_DRAFTS = 8
 ROWS = (0, 1, 2, 3, 5)
 SHM = link("shm")
+SHM_US, SHM_GB = f"{SHM.allreduce_latency_s / US:.1f}", f"{SHM.link_bytes_per_s / GB:.1f}"
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
 READ_GB = f"{read_bytes() / GB:.2f}"
 DERIVED = {
@@ -155,8 +156,8 @@ def speculation():
             Slider("drafts", "Drafted a round (num_speculative_tokens)", linear_texts(0, MOST_DRAFTS, 1), "3", whole=True),
             Slider("draft_bytes", "Weights a draft step reads, all GPUs", log_texts(0.1, 20, 20, start="3.4"), "3.4", "GB", "e9"),
             Slider("round_overhead_s", "Launches and sampling, a round", linear_texts(0, 60, 0.5), "1", "ms", "e-3"),
-            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=11), f"{SHM.allreduce_latency_s / US:.0f}", "µs", "e-6"),
-            Slider("link_bytes_per_s", "Achieved bandwidth of the link", log_texts(1, 400, 20, start=2.2), f"{SHM.link_bytes_per_s / GB:.1f}", "GB/s", "e9"),
+            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=SHM_US), SHM_US, "µs", "e-6"),
+            Slider("link_bytes_per_s", "Achieved bandwidth of the link", log_texts(1, 400, 20, start=SHM_GB), SHM_GB, "GB/s", "e9"),
             _read(), _bandwidth(), _context(),
         ),
         constants=SHAPE | {"tokens": 1, "ranks": 2, "achieved_frac": 0.8, "kv_element_bytes": 1, "draft_allreduces": 3},

@@ -4,6 +4,7 @@ from .. import ops
 from ..formula import formula
 
 ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
+LL_SENT = 2  # the low-latency protocol sends a flag of 4 bytes with every 4 bytes of data
 HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then all-gather
 
 
@@ -122,6 +123,61 @@ def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
     """
     latency_s = ops.where(ranks > 1, allreduce_latency_s, 0)
     return latency_s + allreduce_wire_bytes(message_bytes, ranks) / link_bytes_per_s
+
+
+@formula
+def protocol_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s, bulk_latency_s):
+    r"""Time of one all-reduce of NCCL, the quicker of two protocols, $t_{ar} = \min(\alpha_N + 2 V / B,\ \alpha_S + V / B)$.
+
+    Small messages go with a flag beside every word (LL): an early start, half the bandwidth. Large ones go in chunks behind
+    fences (Simple): a late start, all of the bandwidth.
+    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : M, N, B, alpha_N as in allreduce_s
+    bulk_latency_s : alpha_S, start of the bulk protocol; one below alpha_N counts as alpha_N [s]
+    returns : equal to allreduce_s where alpha_S = alpha_N; one GPU pays nothing [s]
+    limits : NCCL chooses by its own table and may switch late; NVLink has a third protocol, with 15/16 of the bandwidth.
+    source : Hu et al. 2025, arXiv:2507.04786, section 4: LL, LL128, Simple
+
+    >>> round(protocol_allreduce_s(10240, 2, 2.2e9, 9e-6, 35e-6) * 1e6, 1)
+    18.3
+    >>> protocol_allreduce_s(1e9, 2, 1e9, 1e-5, 1e-5) == allreduce_s(1e9, 2, 1e9, 1e-5)
+    True
+    """
+    carry_s = allreduce_wire_bytes(message_bytes, ranks) / link_bytes_per_s
+    early, late = allreduce_latency_s + LL_SENT * carry_s, ops.maximum(bulk_latency_s, allreduce_latency_s) + carry_s
+    return ops.where(ranks > 1, ops.minimum(early, late), 0)
+
+
+@formula
+def group_latency_s(pair_latency_s, ranks, link_latency_s):
+    r"""Latency of NCCL's all-reduce in a group from that in a pair, $\alpha_N = \alpha_2 + 2 (N - 2) \alpha$.
+
+    pair_latency_s : alpha_2, a whole call between two GPUs with almost nothing to carry [s]
+    ranks : N; one GPU counts as two [1]
+    link_latency_s : alpha, each further hop [s]
+    returns : alpha_N [s]
+    limits : one host, where NCCL's ring and its tree both pass every GPU in turn, there and back.
+    source : NCCL's cost table, src/graph/tuning.cc: 6.6 us and 1.0 us a hop over PCIe, 0.6 us over NVLink
+
+    >>> [round(group_latency_s(8.6e-6, n, 1e-6) * 1e6, 1) for n in (2, 4, 8)]
+    [8.6, 12.6, 20.6]
+    """
+    return pair_latency_s + HOPS_PER_ROUND * (ops.maximum(2, ranks) - 2) * link_latency_s
+
+
+@formula
+def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
+    r"""Time of an all-reduce in which every GPU gets all of every other's tensor at once, $t_1 = \alpha_N + (N - 1) M / B$.
+
+    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : M, N, B, alpha_N as in allreduce_s
+    returns : equal to allreduce_s for two GPUs; one GPU pays nothing [s]
+    limits : kernels of an engine over peer access, for small messages; a ring moves less from three GPUs on.
+    source : vLLM, csrc/custom_all_reduce.cuh
+
+    >>> round(oneshot_allreduce_s(1048576, 4, 35e9, 6e-6) * 1e6, 1)
+    95.9
+    """
+    latency_s = ops.where(ranks > 1, allreduce_latency_s, 0)
+    return latency_s + (ranks - 1) * message_bytes / link_bytes_per_s
 
 
 @formula

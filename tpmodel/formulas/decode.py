@@ -81,6 +81,23 @@ def decode_overlapped_s(read_bytes, ranks, memory_bytes_per_s, achieved_frac, kv
 
 
 @formula
+def engine_step_s(weight_read_s, kv_read_s, allreduces, protocol_allreduce_s, gap_s):
+    r"""Time of one decode step of a real engine, $t_e = t_w + t_{kv} + n_{ar} t_{ar}' + t_g$.
+
+    weight_read_s, kv_read_s : t_w, t_kv [s]
+    allreduces, protocol_allreduce_s : n_ar, t_ar'; no all-reduces for one GPU
+    gap_s : t_g, what passes between two steps while the GPU waits: scheduling, sampling, the token's way to the host [s]
+    returns : t_e; equal to decode_s without a gap over a link of one straight line [s]
+    limits : one stream, one token a step; CUDA graphs are on.
+    source : the sum; for the gap https://github.com/vllm-project/vllm/issues/6854
+
+    >>> round(engine_step_s(0.020, 0, 128, 20e-6, 3e-3) * 1e3, 2)
+    25.56
+    """
+    return weight_read_s + kv_read_s + allreduces * protocol_allreduce_s + gap_s
+
+
+@formula
 def decode_tokens_per_s(decode_s):
     r"""Decode rate of one stream, $r = 1/t$.
 

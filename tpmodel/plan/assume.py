@@ -10,12 +10,47 @@ OVERHEAD_BYTES = MODEL.numbers["overhead_bytes"].base_range[::-1]  # the low end
 MFU = {  # of the dense rate: article 2's cards reach 0.92 on large BF16 batches; smaller formats reach less of more
     "bf16": (0.50, 0.75, 0.92), "fp8": (0.40, 0.60, 0.80), "fp4": (0.12, 0.30, 0.50)}
 RATE = {"bf16": "bf16_flop_per_s", "fp8": "fp8_flop_per_s", "fp4": "fp4_flop_per_s"}
+GAPS_S = {  # between two steps, slow to fast
+    "vllm": (6e-3, 3e-3, 0.3e-3),  # 4 to 6 ms in public traces, 0.2 to 0.3 with asynchronous scheduling: vllm issues 6854, 10634
+    "sglang": (6e-3, 3e-3, 0.3e-3),  # taken as vLLM's
+    "llama.cpp": (3.4e-3, 1.6e-3, 0.3e-3),  # host time of a step with and without a rebuilt graph: LocalAI, docs/DECODE_SERVING_SCOPE.md
+    "ninfer": (1e-3, 0.3e-3, 0.0),  # everything in one CUDA graph; an estimate
+}
 HOST_BYTES_PER_S = tuple(link(key).copy_bytes_per_s for key in
                          ("host-pcie4-x4-pageable", "host-pcie5-x16-pageable", "host-pcie5-x16-pinned"))
 ACCEPTANCE = (0.4, 0.6, 0.8)  # of a drafted token where none is given: public runs of Qwen's MTP layer print 0.43 to 0.93
 DRAFT_ALLREDUCES = 3  # two of the MTP layer, one of its embedding
 PROMPT_TOKENS = 8192
 CHUNK_TOKENS = 2048  # vllm serve's default below 70 GiB
+
+
+def gap_range_s(engine):
+    """The wait between two steps of an engine, slow, middle, fast; of an engine that is not listed, the widest.
+
+    >>> gap_range_s("ik_llama.cpp") == GAPS_S["llama.cpp"]
+    True
+    """
+    return next((gaps for name, gaps in GAPS_S.items() if name in engine.lower()), GAPS_S["vllm"][:2] + (0.0,))
+
+
+def of_card(card, name, assumed, end):
+    """A number at one end of its range: the card's own where it was measured, else what is assumed of every card."""
+    return card.numbers[name].base_range[end] if name in card.numbers else assumed[end]
+
+
+def achieved_frac(card, end):
+    """Of the card's memory bandwidth."""
+    return of_card(card, "achieved_frac", ACHIEVED, end)
+
+
+def mfu_frac(card, format, end):
+    """Of the card's arithmetic rate in a format; a card's own is that of 16 bits."""
+    return of_card(card, "mfu_frac", MFU["bf16"], end) if format == "bf16" else MFU[format][end]
+
+
+def overhead_bytes(card, end):
+    """What the card holds beside weights and cache; the low end of a speed or a length has the most."""
+    return of_card(card, "overhead_bytes", OVERHEAD_BYTES[::-1], 2 - end)
 
 
 def arithmetic(format):
@@ -30,6 +65,7 @@ def words(link_entry, parallel, config, drafts=0, acceptance=None):
         f"graphs, activations and buffers take {low} / {mid} / {high} GiB a GPU (estimate)",
         "kernels reach {} / {} / {} of the memory bandwidth (estimate)".format(*ACHIEVED),
         "arithmetic reaches {} / {} / {} of the dense BF16 rate, less of smaller formats (estimate)".format(*MFU["bf16"]),
+        "an engine waits {:g} / {:g} / {:g} ms between two steps (community)".format(*(seconds * 1e3 for seconds in GAPS_S["vllm"])),
         f"a pass takes at most {CHUNK_TOKENS} tokens of a prompt",
         f"prefill speed is for a prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter",
     ]

@@ -8,7 +8,7 @@ from ..formulas import memory, weights
 from ..units import GIB
 from ..vllm.engine import Refused, Setting, split_layers
 from ..vllm.memory import plan_model, state_bytes, token_bytes
-from .assume import CHUNK_TOKENS, OVERHEAD_BYTES
+from .assume import CHUNK_TOKENS, overhead_bytes
 
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
 
@@ -122,7 +122,7 @@ def budgets(cards, util, reserves):
 def with_offload(config, placement, setting, budget, batch):
     """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context."""
     pool = plan_model(config, setting, 0.0)
-    room = budget - max(OVERHEAD_BYTES) - batch * (pool.needed_bytes + pool.block_bytes)
+    room = budget - overhead_bytes(placement.cards[0], 0) - batch * (pool.needed_bytes + pool.block_bytes)
     held = max(1.0, min(config.weights_bytes, room))
     return replace(placement, kind="offload", weights_bytes=(held,), offloaded_bytes=config.weights_bytes - held)
 
@@ -154,13 +154,14 @@ def loads(config, placement, tokens):
     return list(rows) if placement.kind == "pp" else list({row[0].key: row for row in rows}.values())
 
 
-def memories(config, placement, setting, budget, overhead_bytes):
-    """The Memory of each GPU."""
+def memories(config, placement, setting, budget, end):
+    """The Memory of each GPU, with the overhead of one end."""
     found = []
     for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, stage_layers(config, placement)):
         per_token, _, states = cache_bytes(config, setting, 0, order)
-        pool = memory.kv_pool_bytes(vram_bytes=room, utilisation_frac=1, weights_bytes=held, overhead_bytes=overhead_bytes, ranks=1)
-        found.append(Memory(card.key, held, per_token, states, overhead_bytes, room, pool))
+        overhead = overhead_bytes(card, end)
+        pool = memory.kv_pool_bytes(vram_bytes=room, utilisation_frac=1, weights_bytes=held, overhead_bytes=overhead, ranks=1)
+        found.append(Memory(card.key, held, per_token, states, overhead, room, pool))
     return tuple(found)
 
 

@@ -129,8 +129,8 @@ def _one(config, cards, wire, kind, layers, setting, reserves, util, context, ba
         if not placed.offloaded_bytes:
             raise Refused("offload is not needed: the weights fit on the first GPU")
     ends = {}
-    for name, overhead in zip(assume.ENDS, assume.OVERHEAD_BYTES):
-        found = placement.memories(config, placed, setting, budget, overhead)
+    for end, name in enumerate(assume.ENDS):
+        found = placement.memories(config, placed, setting, budget, end)
         ends[name] = placement.longest(config, placed, setting, found, batch)
         if name == "mid":
             gpus = found

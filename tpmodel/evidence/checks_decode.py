@@ -1,0 +1,94 @@
+"""Decode speeds as people measured them, one stream, beside the additive model.
+
+Read are the columns that describe the setting, never the speed: bytes read, card, split, link, engine, drafts, cache.
+"""
+
+from collections import Counter
+
+from ..catalog.gpus import by_name
+from ..catalog.models import by_name as model_by_name
+from ..formulas import collectives, decode, memory, speculation
+from ..plan import assume, speed
+from ..units import GB
+from . import transports
+from .checks import Unusable, judge, need_columns
+from .measured import setting
+
+QUANTITY = "tokens_per_s"
+KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}  # llama.cpp adds a scale per 32
+SHORT_TOKENS = 1024  # a cache that one card reads in no time beside its weights
+MOST_RANKS, MOST_TOKENS, MOST_GB, MOST_DRAFTS = 1024, 10**8, 10**5, speculation.MAX_DRAFTS
+
+
+def rows(columns, lines):
+    """The Rows of a table with the columns of decode_cases.csv."""
+    need_columns(columns, ("id", "model", "weight_read_gb", "gpu", "tp", "pp", "link", "engine", "spec_tokens", "kv_dtype"))
+    found = []
+    for line in lines:
+        try:
+            prediction, note = predict(line)
+        except Unusable as error:
+            prediction, note = str(error), ""
+        found.append(judge(line, QUANTITY, prediction, note))
+    return found
+
+
+def predict(line):
+    """((low, middle, high) in tokens/s, what was assumed) of one row."""
+    if line.text("cuda_graphs", "yes") != "yes":
+        raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
+    drafts = line.number("spec_tokens", most=MOST_DRAFTS)
+    cards = line.number("gpus", 1, least=1, most=MOST_RANKS)
+    ranks, stages = (line.number(name, 1, least=1, most=MOST_RANKS) for name in ("tp", "pp"))
+    if ranks * stages != cards:
+        raise Unusable(f"tp x pp = {ranks * stages} is not accepted: it must be gpus = {cards}")
+    try:
+        card = by_name(line.text("gpu"))
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    link, config = transports.of(line), _config(line)
+    more = {"ranks": ranks, "read_bytes": line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB}
+    if config:
+        more |= {"layers": len(config.order), "hidden": config.hidden}
+    rates = []
+    for end in range(len(assume.ENDS)):
+        v = setting(card, link, end, line.text("engine"), **more, tokens=1 + drafts)
+        v = v.extended(kv_read_s=_cache_s(line, config, v))
+        step = v(decode.engine_step_s) + (stages - 1) * speed.handover_s(link, v.message_bytes, end)
+        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (step + drafts * _draft_s(config, v, drafts)))
+    note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
+    return tuple(rates), note
+
+
+def _config(line):
+    """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
+    try:
+        return model_by_name(line.text("model"))
+    except ValueError as error:
+        if line.number("tp", 1) == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
+            return None
+        raise Unusable(str(error)) from None
+
+
+def _cache_s(line, config, v):
+    """Time to read the cache: layers with a window hold no more than that."""
+    depth, kind = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), line.text("kv_dtype", "n/s")
+    if kind not in KV_BYTES:
+        raise Unusable(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
+    if not depth or config is None:
+        return 0.0
+    if any(layer.kind == "latent" for layer in config.order):
+        raise Unusable("a latent cache is not predicted here")
+    same = Counter((layer.kv_heads, layer.head_elements, min(depth, layer.window_tokens or depth)) for layer in config.order if layer.kv_heads)
+    return sum(v(decode.kv_read_s, context_tokens=tokens, kv_bytes_per_token=memory.kv_bytes_per_token(
+        count, heads, size, KV_BYTES[kind], v.ranks)) for (heads, size, tokens), count in same.items())
+
+
+def _draft_s(config, v, drafts):
+    """Time of one draft step; the draft layer and the head as in the catalog's own build, which keeps both in 16 bits."""
+    if not drafts:
+        return 0.0
+    if not config.draft_layers:
+        raise Unusable(f"spec_tokens = {drafts} is not predicted: {config.name} has no MTP layer")
+    calls = assume.DRAFT_ALLREDUCES if v.ranks > 1 else 0
+    return v(decode.weight_read_s, read_bytes=speed.draft_bytes(config, 1)) + calls * v(collectives.protocol_allreduce_s)

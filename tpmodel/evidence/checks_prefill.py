@@ -1,0 +1,98 @@
+"""Prompt speeds as people measured them, beside the model: arithmetic, attention, all-reduces and a wait per pass.
+
+Read are the columns that describe the setting, never a speed or a time. Rows of article 2 (its embedding model) are predicted as its
+chapter does.
+"""
+
+from ..catalog.gpus import by_name, gpu
+from ..catalog.models import by_name as model_by_name
+from ..catalog.unequal import OFFLOAD_GIB
+from ..formulas import collectives, decode, prefill
+from ..plan import assume, speed, wire
+from . import article2, transports
+from .checks import Unusable, judge, need_columns
+
+QUANTITIES = ("tokens_per_s", "ttft_s")
+EMBEDDER, SMALL = "Nemotron-3-Embed-8B", "Nemotron-3-Embed-1B"
+MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
+    "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
+    "": ("bf16", "bf16", "bf16")}
+CHUNKS = {"llama.cpp": 512, "": assume.CHUNK_TOKENS}  # tokens of a pass where none is given: the engine's default
+MOST_RANKS, MOST_TOKENS = 1024, 10**8
+
+
+def rows(columns, lines):
+    """The Rows of a table with the columns of prefill_cases.csv."""
+    need_columns(columns, ("id", "model", "quant", "gpu", "tp", "pp", "link", "engine", "prompt_tokens"))
+    found = []
+    for line in lines:
+        try:
+            rates, note = predict(line)
+            tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
+            predictions = {"tokens_per_s": rates, "ttft_s": tuple(tokens / rate for rate in reversed(rates))}
+        except Unusable as error:
+            predictions, note = dict.fromkeys(QUANTITIES, str(error)), ""
+        asked = [quantity for quantity in QUANTITIES if line.text(quantity)] or QUANTITIES[:1]
+        found += [judge(line, quantity, predictions[quantity], note) for quantity in asked]
+    return found
+
+
+def predict(line):
+    """((low, middle, high) in tokens/s, what was assumed) of one row."""
+    if line.text("model") == EMBEDDER:
+        return _embedding(line), "as article 2's chapter"
+    if line.text("model") == SMALL:
+        raise Unusable("its shape is not published")
+    if line.number("pp", 1) > 1:
+        raise Unusable("pp > 1 is predicted for article 2's model only")
+    try:
+        card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    ranks, tokens = line.number("tp", 1, least=1, most=MOST_RANKS), line.number("prompt_tokens", least=1, most=MOST_TOKENS)
+    engine, kind = line.text("engine"), _kind(line.text("quant"))
+    chunk = line.number("chunk_tokens", CHUNKS.get(engine, CHUNKS[""]), least=1, most=MOST_TOKENS)
+    link = transports.of(line)
+    rates = tuple(tokens / seconds_of(config, card, kind, ranks, tokens, min(chunk, tokens), link, engine, end) for end in range(len(assume.ENDS)))
+    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(MULTIPLIED[kind]))}; link {link.key}"
+
+
+def _kind(quant):
+    return next(kind for kind in MULTIPLIED if kind in quant.lower())
+
+
+def seconds_of(config, card, kind, ranks, tokens, chunk, link, engine, end):
+    """Time of one prompt on `ranks` equal cards."""
+    passes = prefill.chunks(tokens, chunk)
+    format = MULTIPLIED[kind][end] if assume.RATE[MULTIPLIED[kind][end]] in card.numbers else "bf16"
+    parameters = sum(m.parameters * m.read for m in config.modules if m.name not in ("embedding", "vision", "mtp", "head"))
+    rate = lambda name: card.numbers[assume.RATE[name]].base_range[end]
+    full = [layer for layer in config.order if layer.kind == "full"]
+    if not full:
+        raise Unusable(f"{config.name} has no full-attention layer: its prompts are not predicted")
+    parts = (
+        prefill.linear_s(parameters, tokens, ranks, rate(format), assume.mfu_frac(card, format, end)),
+        prefill.attention_s(len(full), config.heads, full[0].head_elements, tokens, 0, ranks, rate("bf16"), assume.mfu_frac(card, "bf16", end)),
+        speed.calls(config) * passes * wire.allreduce_s(link, collectives.allreduce_payload_bytes(tokens / passes, config.hidden, speed.BF16_BYTES), ranks, end),
+        passes * assume.gap_range_s(engine)[end],
+    )
+    floor = passes * decode.weight_read_s(config.read_bytes, ranks, card.memory_bytes_per_s, assume.achieved_frac(card, end))
+    return max(parts[0], floor) + sum(parts[1:])
+
+
+def _embedding(line):
+    """Tokens/s of article 2's model on its machine."""
+    length, first_is_small = line.number("prompt_tokens", least=1, most=MOST_TOKENS), "5060" in line.text("first_card")
+    if line.number("pp", 1) == 2:
+        try:
+            layers = [int(n) for n in line.text("partition").split(",")]
+        except ValueError:
+            layers = []
+        if len(layers) != 2 or min(layers) < 1 or sum(layers) != article2.MODEL.layers:
+            raise Unusable(f"partition = {line.text('partition')!r} is not accepted: it must be two counts with a sum of {article2.MODEL.layers:.0f}")
+        return article2.speeds(article2.split_passes(layers[0], first_is_small), length)
+    if line.number("tp", 1) == 2:
+        return article2.speeds("tp", length)
+    if line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:
+        return article2.speeds("off5080" if "5080" in line.text("gpu") else "off5060", length)
+    raise Unusable("article 2's model is predicted for tp = 2, for pp = 2 with its partition, and for 4 GiB offloaded")

@@ -1,0 +1,44 @@
+"""The link of the catalog that a row of measured data names: transport, slot, cards."""
+
+from ..catalog.links import LANES, TRANSFERS, capped, link, links
+from .checks import Unusable
+
+SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
+SERVERS = {"MI100": "shm-mi100", "H100": "shm-h200", "H200": "shm-h200", "H20": "shm-h200", "A100": "shm-h200", "B200": "shm-h200"}
+BRIDGED = ("3090", "A6000", "2080 Ti")  # cards that an NVLink bridge joins; others have a switch or a mesh
+WIDE, NARROW = 16, 8
+NARROW_CARDS = ("5060 Ti", "4060 Ti", "B580")  # eight lanes by design
+NEWEST = 5
+OLDER = {3: ("V100", "2080"), 4: ("3060", "3090", "40", "A6000", "A100", "A10", "L4", "MI100", "MI210", "7900", "B580")}  # generation by card
+
+
+def of(line):
+    """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none and is given the unknown one."""
+    name, card = line.text("link", "none"), line.text("gpu")
+    slot = line.text("pcie_gen") and line.text("lanes") and _slot(line, card)
+    if name in ("none", "pcie-unknown"):
+        return capped(link("pcie-unknown"), *slot) if slot else link("pcie-unknown")
+    if name == "shm":
+        return link(next((key for part, key in SERVERS.items() if part in card), "shm"))
+    if name == "nvlink":
+        return link("nvlink-bridge" if any(part in card for part in BRIDGED) else "nvlink-h200")
+    if name not in SLOTS:
+        raise Unusable(f"link = {name!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+    if name in links() and not slot:
+        return link(name)
+    return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, card))))
+
+
+def _slot(line, card):
+    """(generation, lanes) as the row says, or as the card has at best."""
+    generation = line.number("pcie_gen", _generation(card))
+    lanes = line.number("lanes", NARROW if any(part in card for part in NARROW_CARDS) else WIDE)
+    if generation not in TRANSFERS or lanes not in LANES:
+        raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
+                       f"lanes one of {', '.join(map(str, LANES))}")
+    return generation, lanes
+
+
+def _generation(card):
+    """What the slot of a card can be at best."""
+    return next((generation for generation, cards in OLDER.items() if any(part in card for part in cards)), NEWEST)
