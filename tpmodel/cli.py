@@ -69,7 +69,7 @@ def claims(args):
 
 
 def check(args):
-    """Predicted beside measured, for a table with the columns of the project's measured data."""
+    """Predicted beside measured, for a table with the columns of the project's measured data. Exit 1 when a counted row misses or none could be compared."""
     from .evidence.checks import check as run
 
     rows, summary = run(args.kind, args.file)
@@ -80,8 +80,9 @@ def check(args):
         for row in rows:
             numbers = " ".join(f"{_number(n):>13}" for n in (row.predicted, row.low, row.high, row.measured))
             print(f"{row.id:8} {row.quantity:20} {numbers} {row.use:7} {row.status:8} {row.note}".rstrip())
-        print(", ".join(f"{name} {_number(value)}" for name, value in summary.items()))
-    return 1 if summary["miss"] else 0
+        failed = f"; {summary['failed']}" if summary["failed"] else ""
+        print(", ".join(f"{name} {_number(value)}" for name, value in summary.items() if name != "failed") + failed)
+    return 1 if summary["failed"] else 0
 
 
 def split(args):
@@ -121,7 +122,7 @@ def parser():
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=split)
     command = commands.add_parser("check", help="predicted beside measured, for a CSV file", description=check.__doc__)
-    command.add_argument("kind", help="what the file holds: kv")
+    command.add_argument("kind", help="what the file holds: kv, comm, decode or prefill")
     command.add_argument("file", help="the CSV file")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=check)

@@ -14,10 +14,15 @@ NAMES = {"p2p": "NCCL with peer access", "oneshot": "One-shot kernel over peer a
 UNKNOWN_FRACS = (0.36, 0.36, 0.8)  # of the line rate, at most, where only the slot is known: staged copies, staged copies, peer access
 
 
+def listed():
+    """The links that have numbers of their own, by key."""
+    return load(FILE)
+
+
 @lru_cache(maxsize=None)
 def links():
-    """Every link by key."""
-    found = dict(load(FILE))
+    """Every link by key, those of other slots too."""
+    found = dict(listed())
     for kind, (anchor, generation, lanes) in MEASURED.items():
         for other in TRANSFERS:
             for width in LANES:

@@ -4,10 +4,12 @@ import csv
 import io
 import math
 from dataclasses import asdict, dataclass
-from importlib import import_module
+from functools import lru_cache
+from importlib import import_module, resources
 from pathlib import Path
 
 KINDS = ("kv", "comm", "decode", "prefill")
+COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says nothing is all counted
 LARGEST_FILE = 20_000_000
 MOST = 1e300  # of a measured value: what is larger overflows in its error
 
@@ -52,7 +54,7 @@ class Cells(dict):
                 raise Unusable(f"{name} is empty")
             return default
         try:
-            value = float(text)
+            value = float(text if text.isascii() and "_" not in text else "")
         except ValueError:
             value = math.nan
         if not least <= value <= most or whole and value % 1:
@@ -117,15 +119,27 @@ def judge(line, quantity, prediction, note=""):
     return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
 
 
+@lru_cache(maxsize=None)
+def own_table(kind):
+    """(lines, (rows, summary)) of the project's own table of a kind, data/<kind>_cases.csv."""
+    with resources.as_file(resources.files(__package__) / "data" / f"{kind}_cases.csv") as path:
+        return read_table(path)[1], check(kind, path)
+
+
 def check(kind, path):
-    """(rows, summary) for the table at `path`."""
+    """(rows, summary) for the table at `path`. `failed` is None or why the check is no success: a counted row misses, or there are
+    counted lines and not one could be compared. A table whose every line says that it does not count passes."""
     if kind not in KINDS:
         raise ValueError(f"check {kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
     columns, lines = read_table(path)
     rows = import_module(f".checks_{kind}", __package__).rows(columns, lines)
-    gate = [row for row in rows if row.use == "gate"]
+    gate = [row for row in rows if row.use in COUNTED]
     count = lambda status: sum(row.status == status for row in gate)
     errors = sorted(abs(row.error_frac) for row in gate if row.error_frac is not None)
-    return rows, {"rows": len(rows), "gate": len(gate), "ok": count("ok"), "miss": count("miss"), "skipped": count("skipped"),
+    failed = f"{count('miss')} of {len(gate)} counted rows miss" if count("miss") else None
+    if any(line.text("use") in COUNTED for line in lines) and count("skipped") == len(gate):
+        why = next((row.note for row in gate if row.note), "no measured value")
+        failed = f"nothing was checked: not one counted line could be compared, the first because: {why}"
+    return rows, {"rows": len(rows), "gate": len(gate), "ok": count("ok"), "miss": count("miss"), "skipped": count("skipped"), "failed": failed,
                   "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
                   "worst_abs_error_frac": errors[-1] if errors else None}

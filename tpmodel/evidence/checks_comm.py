@@ -11,7 +11,6 @@ from .checks import Unusable, judge, need_columns
 
 QUANTITY = "time_s"
 HALVES = ("all_gather", "reduce_scatter")  # half of an all-reduce each; message_bytes is the whole tensor
-MOST_RANKS = 1024
 
 
 def rows(columns, lines):
@@ -29,12 +28,12 @@ def rows(columns, lines):
 
 def predict(line):
     """((low, middle, high) in s, the link's key) of one row."""
-    collective, ranks = line.text("collective"), line.number("ranks", least=2, most=MOST_RANKS)
+    collective, ranks = line.text("collective"), line.number("ranks", least=2, most=transports.MOST_RANKS)
     message, link = line.number("message_bytes", whole=False), transports.of(line)
     if collective == "all_reduce":
         times = [wire.allreduce_s(link, message, ranks, end) for end in range(len(ENDS))]
     elif collective in HALVES:
         times = [wire.allreduce_s(link, message / collectives.HOPS_PER_ROUND, ranks, end) for end in range(len(ENDS))]
     else:
-        raise Unusable(f"collective = {collective!r} is not predicted: it must be all_reduce, {' or '.join(HALVES)}")
+        raise Unusable(f"collective = {collective[:40]!r} is not predicted: it must be all_reduce, {' or '.join(HALVES)}")
     return tuple(reversed(times)), f"link {link.key}"

@@ -7,8 +7,8 @@ from collections import Counter
 
 from ..catalog.gpus import by_name
 from ..catalog.models import by_name as model_by_name
-from ..formulas import collectives, decode, memory, speculation
-from ..plan import assume, speed
+from ..formulas import decode, memory, speculation
+from ..plan import assume, speed, wire
 from ..units import GB
 from . import transports
 from .checks import Unusable, judge, need_columns
@@ -17,7 +17,7 @@ from .measured import setting
 QUANTITY = "tokens_per_s"
 KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}  # llama.cpp adds a scale per 32
 SHORT_TOKENS = 1024  # a cache that one card reads in no time beside its weights
-MOST_RANKS, MOST_TOKENS, MOST_GB, MOST_DRAFTS = 1024, 10**8, 10**5, speculation.MAX_DRAFTS
+MOST_TOKENS, MOST_GB, MOST_DRAFTS = 10**8, 10**5, speculation.MAX_DRAFTS
 
 
 def rows(columns, lines):
@@ -33,39 +33,37 @@ def rows(columns, lines):
     return found
 
 
-def predict(line):
-    """((low, middle, high) in tokens/s, what was assumed) of one row."""
+def predict(line, gap=True):
+    """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never lets the GPU wait."""
     if line.text("cuda_graphs", "yes") != "yes":
         raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     drafts = line.number("spec_tokens", most=MOST_DRAFTS)
-    cards = line.number("gpus", 1, least=1, most=MOST_RANKS)
-    ranks, stages = (line.number(name, 1, least=1, most=MOST_RANKS) for name in ("tp", "pp"))
-    if ranks * stages != cards:
-        raise Unusable(f"tp x pp = {ranks * stages} is not accepted: it must be gpus = {cards}")
+    ranks, stages = transports.split_of(line)
     try:
         card = by_name(line.text("gpu"))
     except ValueError as error:
         raise Unusable(str(error)) from None
-    link, config = transports.of(line), _config(line)
+    link, config = transports.of(line), _config(line, ranks * stages)
     more = {"ranks": ranks, "read_bytes": line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB}
     if config:
         more |= {"layers": len(config.order), "hidden": config.hidden}
     rates = []
     for end in range(len(assume.ENDS)):
-        v = setting(card, link, end, line.text("engine"), **more, tokens=1 + drafts)
-        v = v.extended(kv_read_s=_cache_s(line, config, v))
+        v = setting(card, link, end, **more, tokens=1 + drafts, achieved_frac=assume.ACHIEVED[end], gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
+        call_s = lambda tokens: wire.allreduce_s(link, v.message_bytes / v.tokens * tokens, ranks, end)
+        v = v.extended(kv_read_s=_cache_s(line, config, v), protocol_allreduce_s=call_s(v.tokens))
         step = v(decode.engine_step_s) + (stages - 1) * speed.handover_s(link, v.message_bytes, end)
-        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (step + drafts * _draft_s(config, v, drafts)))
+        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (step + drafts * _draft_s(config, v, drafts, call_s(1))))
     note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
     return tuple(rates), note
 
 
-def _config(line):
+def _config(line, cards):
     """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
     try:
         return model_by_name(line.text("model"))
     except ValueError as error:
-        if line.number("tp", 1) == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
+        if cards == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
             return None
         raise Unusable(str(error)) from None
 
@@ -84,11 +82,11 @@ def _cache_s(line, config, v):
         count, heads, size, KV_BYTES[kind], v.ranks)) for (heads, size, tokens), count in same.items())
 
 
-def _draft_s(config, v, drafts):
-    """Time of one draft step; the draft layer and the head as in the catalog's own build, which keeps both in 16 bits."""
+def _draft_s(config, v, drafts, call_s):
+    """Time of one draft step, whose all-reduces of one token take call_s; the draft layer and the head as in the catalog's own build, which keeps both in 16 bits."""
     if not drafts:
         return 0.0
     if not config.draft_layers:
         raise Unusable(f"spec_tokens = {drafts} is not predicted: {config.name} has no MTP layer")
     calls = assume.DRAFT_ALLREDUCES if v.ranks > 1 else 0
-    return v(decode.weight_read_s, read_bytes=speed.draft_bytes(config, 1)) + calls * v(collectives.protocol_allreduce_s)
+    return v(decode.weight_read_s, read_bytes=speed.draft_bytes(config, 1)) + calls * call_s

@@ -14,11 +14,12 @@ from .checks import Unusable, judge, need_columns
 
 QUANTITIES = ("tokens_per_s", "ttft_s")
 EMBEDDER, SMALL = "Nemotron-3-Embed-8B", "Nemotron-3-Embed-1B"
+PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards -> its way of running the model on one
 MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
     "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
     "": ("bf16", "bf16", "bf16")}
 CHUNKS = {"llama.cpp": 512, "": assume.CHUNK_TOKENS}  # tokens of a pass where none is given: the engine's default
-MOST_RANKS, MOST_TOKENS = 1024, 10**8
+MOST_TOKENS = 10**8
 
 
 def rows(columns, lines):
@@ -43,28 +44,30 @@ def predict(line):
         return _embedding(line), "as article 2's chapter"
     if line.text("model") == SMALL:
         raise Unusable("its shape is not published")
-    if line.number("pp", 1) > 1:
+    ranks, stages = transports.split_of(line)
+    if stages > 1:
         raise Unusable("pp > 1 is predicted for article 2's model only")
     try:
         card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
     except ValueError as error:
         raise Unusable(str(error)) from None
-    ranks, tokens = line.number("tp", 1, least=1, most=MOST_RANKS), line.number("prompt_tokens", least=1, most=MOST_TOKENS)
-    engine, kind = line.text("engine"), _kind(line.text("quant"))
+    tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
+    engine, formats = line.text("engine"), formats_of(card, line.text("quant"))
     chunk = line.number("chunk_tokens", CHUNKS.get(engine, CHUNKS[""]), least=1, most=MOST_TOKENS)
     link = transports.of(line)
-    rates = tuple(tokens / seconds_of(config, card, kind, ranks, tokens, min(chunk, tokens), link, engine, end) for end in range(len(assume.ENDS)))
-    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(MULTIPLIED[kind]))}; link {link.key}"
+    rates = tuple(tokens / seconds_of(config, card, formats[end], ranks, tokens, min(chunk, tokens), link, engine, end) for end in range(len(assume.ENDS)))
+    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
 
 
-def _kind(quant):
-    return next(kind for kind in MULTIPLIED if kind in quant.lower())
+def formats_of(card, quant):
+    """The formats in which a card multiplies weights of a printed kind, slow, middle, fast; without the fastest, in 16 bits."""
+    found = next(formats for kind, formats in MULTIPLIED.items() if kind in quant.lower())
+    return found if assume.RATE[found[-1]] in card.numbers else MULTIPLIED[""]
 
 
-def seconds_of(config, card, kind, ranks, tokens, chunk, link, engine, end):
+def seconds_of(config, card, format, ranks, tokens, chunk, link, engine, end):
     """Time of one prompt on `ranks` equal cards."""
     passes = prefill.chunks(tokens, chunk)
-    format = MULTIPLIED[kind][end] if assume.RATE[MULTIPLIED[kind][end]] in card.numbers else "bf16"
     parameters = sum(m.parameters * m.read for m in config.modules if m.name not in ("embedding", "vision", "mtp", "head"))
     rate = lambda name: card.numbers[assume.RATE[name]].base_range[end]
     full = [layer for layer in config.order if layer.kind == "full"]
@@ -83,16 +86,19 @@ def seconds_of(config, card, kind, ranks, tokens, chunk, link, engine, end):
 def _embedding(line):
     """Tokens/s of article 2's model on its machine."""
     length, first_is_small = line.number("prompt_tokens", least=1, most=MOST_TOKENS), "5060" in line.text("first_card")
-    if line.number("pp", 1) == 2:
+    cards, split = line.text("gpu"), transports.split_of(line)
+    if set(cards.split(" + ")) != set(PAIR) and not (cards in PAIR and split == (1, 1)):
+        raise Unusable(f"gpu = {cards[:60]!r} is not accepted: article 2's model is predicted for {' + '.join(PAIR)}, or one of them")
+    if split == (1, 2):
         try:
             layers = [int(n) for n in line.text("partition").split(",")]
         except ValueError:
             layers = []
         if len(layers) != 2 or min(layers) < 1 or sum(layers) != article2.MODEL.layers:
-            raise Unusable(f"partition = {line.text('partition')!r} is not accepted: it must be two counts with a sum of {article2.MODEL.layers:.0f}")
+            raise Unusable(f"partition = {line.text('partition')[:40]!r} is not accepted: it must be two counts with a sum of {article2.MODEL.layers:.0f}")
         return article2.speeds(article2.split_passes(layers[0], first_is_small), length)
-    if line.number("tp", 1) == 2:
+    if split == (2, 1):
         return article2.speeds("tp", length)
-    if line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:
-        return article2.speeds("off5080" if "5080" in line.text("gpu") else "off5060", length)
+    if split == (1, 1) and cards in PAIR and line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:
+        return article2.speeds(PAIR[cards], length)
     raise Unusable("article 2's model is predicted for tp = 2, for pp = 2 with its partition, and for 4 GiB offloaded")

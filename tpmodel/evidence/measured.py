@@ -1,6 +1,6 @@
 """Decode of one stream by the additive model, over any link of the catalog and with the wait of an engine; beside public rows.
 
-Its inputs are stated ranges; none is fitted to a row. `end` is 0, 1, 2: the slow end of every range, the middle, the fast end.
+Its inputs are stated ranges; none is fitted to a row. `end` is SLOW, MIDDLE or FAST: where in its range a link is.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine="vllm",
     `transport` is a link or its key.
     """
     base = {**SHAPE, **gpu(card).values(), "ranks": 2, "tokens": 1, "context_tokens": 0, "kv_element_bytes": 1, "read_bytes": read_bytes(),
-            "achieved_frac": ACHIEVED[end], "gap_s": gap_range_s(engine)[end]} | more
+            "achieved_frac": ACHIEVED[MIDDLE], "gap_s": gap_range_s(engine)[MIDDLE]} | more
     way = link(transport) if isinstance(transport, str) else transport
     return View(wire.numbers(way, base["ranks"], end) | base).derived(RECIPES)
 
@@ -50,9 +50,8 @@ def rate(*place, **more):
 
 
 def speedup(card, transport, end=MIDDLE, **more):
-    """The rate of two cards over that of one that could hold it all, both at the middle of what a card reaches."""
-    same = {"achieved_frac": ACHIEVED[MIDDLE], "gap_s": gap_range_s("vllm")[MIDDLE]} | more
-    return rate(card, transport, end, **same) / rate(card, transport, end, **same, ranks=1)
+    """The rate of two cards over that of one that could hold it all."""
+    return rate(card, transport, end, **more) / rate(card, transport, end, **more, ranks=1)
 
 
 @dataclass(frozen=True)
@@ -77,15 +76,18 @@ class Case:
 
 
 @lru_cache(maxsize=None)
-def cases():
-    """Every row of data/decode_cases.csv that counts, with its prediction. A short prompt in an empty cell counts as an empty cache."""
+def cases(gap=True):
+    """Every row of data/decode_cases.csv that counts, with its prediction, if wanted without the engine's wait between steps.
+
+    A short prompt in an empty cell counts as an empty cache.
+    """
     from .checks_decode import predict
 
     text = (resources.files(__package__) / "data" / "decode_cases.csv").read_text(encoding="utf-8")
     found = []
     for row in parse_table(text, "decode_cases.csv")[1]:
         if row.text("use") == "gate":
-            (low, mid, high), _ = predict(row)
+            (low, mid, high), _ = predict(row, gap)
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),

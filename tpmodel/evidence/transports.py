@@ -1,15 +1,18 @@
-"""The link of the catalog that a row of measured data names: transport, slot, cards."""
+"""The link of the catalog that a row of measured data names, by transport, slot and cards; and how its cards share a model."""
+
+import re
 
 from ..catalog.links import LANES, TRANSFERS, capped, link, links
 from .checks import Unusable
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 SERVERS = {"MI100": "shm-mi100", "H100": "shm-h200", "H200": "shm-h200", "H20": "shm-h200", "A100": "shm-h200", "B200": "shm-h200"}
-BRIDGED = ("3090", "A6000", "2080 Ti")  # cards that an NVLink bridge joins; others have a switch or a mesh
+BRIDGED = re.compile("3090|A6000|2080")  # cards that an NVLink bridge joins; others have a switch or a mesh
 WIDE, NARROW = 16, 8
-NARROW_CARDS = ("5060 Ti", "4060 Ti", "B580")  # eight lanes by design
+NARROW_CARDS = re.compile("5060|4060|B580")  # eight lanes by design
 NEWEST = 5
-OLDER = {3: ("V100", "2080"), 4: ("3060", "3090", "40", "A6000", "A100", "A10", "L4", "MI100", "MI210", "7900", "B580")}  # generation by card
+OLDER = {3: re.compile("V100|20[678]0"), 4: re.compile("[34]0[5-9]0|Ada|A6000|A[1-4]0|L4|MI[12]|7900|B580")}  # generation by card; A[1-4]0 is A100 too
+MOST_RANKS = 1024
 
 
 def of(line):
@@ -21,9 +24,9 @@ def of(line):
     if name == "shm":
         return link(next((key for part, key in SERVERS.items() if part in card), "shm"))
     if name == "nvlink":
-        return link("nvlink-bridge" if any(part in card for part in BRIDGED) else "nvlink-h200")
+        return link("nvlink-bridge" if BRIDGED.search(card) else "nvlink-h200")
     if name not in SLOTS:
-        raise Unusable(f"link = {name!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+        raise Unusable(f"link = {name[:40]!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
     if name in links() and not slot:
         return link(name)
     return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, card))))
@@ -32,7 +35,7 @@ def of(line):
 def _slot(line, card):
     """(generation, lanes) as the row says, or as the card has at best."""
     generation = line.number("pcie_gen", _generation(card))
-    lanes = line.number("lanes", NARROW if any(part in card for part in NARROW_CARDS) else WIDE)
+    lanes = line.number("lanes", NARROW if NARROW_CARDS.search(card) else WIDE)
     if generation not in TRANSFERS or lanes not in LANES:
         raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
                        f"lanes one of {', '.join(map(str, LANES))}")
@@ -41,4 +44,13 @@ def _slot(line, card):
 
 def _generation(card):
     """What the slot of a card can be at best."""
-    return next((generation for generation, cards in OLDER.items() if any(part in card for part in cards)), NEWEST)
+    return next((generation for generation, cards in OLDER.items() if cards.search(card)), NEWEST)
+
+
+def split_of(line):
+    """(tensor-parallel ranks, pipeline stages) of a row with the columns tp, pp and, where given, gpus."""
+    ranks, stages = (line.number(name, 1, least=1, most=MOST_RANKS) for name in ("tp", "pp"))
+    cards = line.number("gpus", ranks * stages, least=1, most=MOST_RANKS)
+    if ranks * stages != cards:
+        raise Unusable(f"tp x pp = {ranks * stages} is not accepted: it must be gpus = {cards}")
+    return ranks, stages

@@ -7,8 +7,10 @@ from importlib import import_module, resources
 
 from .. import formulas, vocabulary
 from ..catalog.gpus import gpus
-from ..catalog.links import links
+from ..catalog.links import listed as links
 from ..catalog.models import models
+from ..evidence.allreduces import ours
+from ..evidence.checks import own_table
 from ..evidence.claims import claims, findings
 from ..evidence.measured import cases
 from ..evidence.trust import context_swings, decode_swings
@@ -98,6 +100,32 @@ def measured_table():
                  for c in cases())
     head = ("setting", "low", "middle", "high", "measured", "", "row, source")
     return Words("Decode of one stream, tokens/s", head, rows, (1, 2, 3, 4))
+
+
+def check_groups(kind):
+    """The rows of the project's own table that count, group by group: how many lie inside the stated range, and how far the middle is off."""
+    table, (rows, _) = own_table(kind)
+    lines = {line["id"]: line for line in table}
+    groups = {}
+    for row in rows:
+        if row.use == "gate" and row.measured is not None:
+            groups.setdefault(lines[row.id]["group"], []).append(row)
+    found = []
+    for name, same in groups.items():
+        line, errors = lines[same[0].id], sorted(abs(row.error_frac) for row in same)
+        found.append((f"{line['gpus' if 'gpus' in line else 'ranks']} × {line['gpu']}", line["link"], str(len(same)), str(sum(row.inside for row in same)),
+                      f"{100 * errors[len(errors) // 2]:.0f}", f"{same[0].id.split('/')[0]}, {line['source']}"))
+    head = ("cards", "link", "rows", "inside", "middle off, %", "first row, source")
+    return Words(f"Measured rows of check {kind}", head, tuple(found), (2, 3, 4))
+
+
+def forced_protocols(shown=(8, 10240, 131072, 1048576, 16777216, 268435456)):
+    """What an all-reduce took between our two H200 when NCCL was held to one protocol, and when it chose."""
+    names = ("LL", "LL128", "Simple", "default")
+    size = lambda n: f"{n} B" if n < 1024 else f"{n // 1024} KiB" if n < 2**20 else f"{n // 2**20} MiB"
+    table = lambda series, words: Words(f"{words}, µs", ("message", *names[:3], "NCCL's choice"), tuple(
+        (size(n), *(short(float(f"{dict(ours(series, name))[n] * 1e6:.4g}")) for name in names)) for n in shown), (1, 2, 3, 4))
+    return Several((table("shm", "Through host memory (NCCL_P2P_DISABLE=1)"), table("nvlink", "Over NVLink")))
 
 
 def tornado(swings, caption, decimals):
