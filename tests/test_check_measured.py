@@ -184,7 +184,7 @@ def test_laws_of_prompts(way, slot, card, quant, model, ranks, tokens, chunk):
                              "prompt_tokens": str(tokens)}
     rates = one(checks_prefill, base)
     assert 0 < rates[0] <= rates[1] <= rates[2]
-    found = {name: ends for _, name, *ends in predicted("prefill", [base | {"tokens_per_s": "1", "ttft_s": "1"}])}
+    found = {name: ends for _, name, *ends in predicted("prefill", [base | {"id": "x", "tokens_per_s": "1", "ttft_s": "1"}])}
     assert found["tokens_per_s"] == list(rates) and found["ttft_s"] == [tokens / rate for rate in rates[::-1]]
     assert not slot or all(fast >= rate for fast, rate in zip(one(checks_prefill, base, pcie_gen=5, lanes=16), rates))
 
@@ -241,7 +241,7 @@ def test_a_table_that_is_none_is_one_line_and_exit_2(tmp_path, kind, gone):
 
 
 @pytest.mark.parametrize("kind, change, reason", [
-    ("decode", {"gpu": "RTX 9090"}, "gpu = 'RTX 9090' is not in gpus.toml"), ("prefill", {"gpu": "H100"}, "gpu = 'H100' is not in gpus.toml"),
+    ("decode", {"gpu": "RTX 9090"}, "gpu = 'RTX 9090' is not in gpus.toml"), ("prefill", {"gpu": "H300"}, "gpu = 'H300' is not in gpus.toml"),
     ("decode", {"link": "string"}, "link = 'string' is not accepted"), ("comm", {"link": "network"}, "link = 'network' is not accepted"),
     ("comm", {"message_bytes": "-1"}, "message_bytes = '-1' is not accepted"), ("comm", {"ranks": "two"}, "ranks = 'two' is not accepted"),
     ("comm", {"ranks": "1_0"}, "ranks = '1_0' is not accepted"), ("comm", {"ranks": "1"}, "from 2 to 1024"), ("comm", {"collective": "gossip"}, "'gossip'"),

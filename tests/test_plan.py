@@ -278,6 +278,22 @@ def test_at_the_crossover_tensor_parallel_and_the_pipeline_are_equally_fast(tmp_
             assert max(rates, key=rates.get) == faster
 
 
+def test_the_batch_at_which_ways_meet_fits_in_both():
+    cards = ["rtx-4090", "rtx-4090"]
+    batch = plan("qwen3-8b", cards, context=1024)["crossover"]["batch"]
+    assert all(plan("qwen3-8b", cards, kind, context=1024, batch=batch)["fits"] for kind in ("tp", "pp"))
+    tight = plan("qwen3-8b", cards, context=1024, util=0.42)["crossover"]
+    assert tight["batch"] is None and not plan("qwen3-8b", cards, "tp", context=1024, batch=batch, util=0.42)["fits"]
+
+
+def test_a_latent_layer_multiplies_its_heads_not_its_latent():
+    """DeepSeek-V3: 128 heads, keys of 128 + 64, values of 128; two products of 2 FLOP over half of 1,000 x 1,000 pairs in 61 layers."""
+    config = find_config("deepseek-v3")
+    terms = speed.prompt_terms(config, placement.place(config, (gpu("h200"),) * 8, "tp"), link("nvlink-h200"), 1000, 1)
+    flop = 2 * 61 * 128 * (128 + 64 + 128) * 1000 * 1000 / 2
+    assert terms["attention"] == pytest.approx(flop / 8 / (0.75 * 989.4e12))
+
+
 def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():
     one = plan("qwen3-8b", ["rtx-4090", "rtx-4090"], context=1024)
     batch = one["crossover"]["batch"]

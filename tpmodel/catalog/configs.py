@@ -103,7 +103,9 @@ def layers_of(f, kinds):
     made = {"none": Layers("none")}
     if latent:
         index = f("index_elements", 0, 0)
-        made["full"] = Layers("latent", latent_elements=latent, rope_elements=f("rope"), index_elements=index)
+        rope, value = f("rope"), f("value_head_elements", f("nope"))  # the heads' own sizes count in a prompt, the latent in the cache
+        made["full"] = Layers("latent", head_elements=f("nope") + rope, value_head_elements=value, latent_elements=latent, rope_elements=rope,
+                              index_elements=index)
     else:
         full_d, full_kv = f.integer("global_head_dim", d, 1), f.integer("num_global_key_value_heads", kv, 1)
         made["full"] = Layers("full", full_kv, full_d, f("value_head_elements", full_d))

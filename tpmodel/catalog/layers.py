@@ -18,7 +18,10 @@ class State:
 
 @dataclass(frozen=True)
 class Layers:
-    """One kind of layer: full attention, sliding window, chunk, MLA latent, recurrent state, or no cache at all."""
+    """One kind of layer: full attention, sliding window, chunk, MLA latent, recurrent state, or no cache at all.
+
+    Head sizes of keys and values; of a latent layer those that its products have, while its cache holds latent and rope elements.
+    """
 
     kind: str
     kv_heads: int = 0
@@ -29,6 +32,11 @@ class Layers:
     rope_elements: int = 0
     index_elements: int = 0
     state: State = None
+
+    @property
+    def product_elements(self):
+        """Head size that counts in the arithmetic of attention: queries meet keys, weights meet values."""
+        return (self.head_elements + self.value_head_elements) / 2
 
 
 @dataclass(frozen=True)

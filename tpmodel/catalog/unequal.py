@@ -14,14 +14,14 @@ RANKS = 2
 BATCH_TOKENS = 8448  # max_num_batched_tokens, article 2's conditions
 OFFLOAD_GIB = 4
 SHORTER = 2  # a document of "512" has 510 tokens
-RUN = {64: 2048, 512: 256, 2048: 64, 4096: 32, 8192: 16}  # documents of a run of about 130,000 tokens
+RUN_TOKENS = 131072  # of a run: 2,048 documents of "64" tokens, 16 of "8192"
 
 
 def batch(length):
     """Names of one run at a nominal length: whole documents in a batch, whole batches in a run."""
     tokens = length - SHORTER
     documents = BATCH_TOKENS // tokens
-    return {"sequence_tokens": tokens, "tokens": documents * tokens, "batches": -(-RUN[length] // documents)}
+    return {"sequence_tokens": tokens, "tokens": documents * tokens, "batches": -(-max(1, RUN_TOKENS // length) // documents)}
 
 
 def setting(**more):

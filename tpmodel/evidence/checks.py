@@ -113,7 +113,7 @@ def judge(line, quantity, prediction, note=""):
         return Row(name, quantity, None, None, None, measured, None, None, use, "skipped", prediction)
     low, predicted, high = prediction
     if measured is None:
-        return Row(name, quantity, predicted, low, high, None, None, None, use, "skipped", note or "no measured value")
+        return Row(name, quantity, predicted, low, high, None, None, None, use, "skipped", f"no measured value; {note}".rstrip("; "))
     error = predicted / measured - 1 if abs(measured) > 1 / MOST else 0.0 if predicted == measured else None
     inside = low <= measured <= high
     return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
@@ -138,7 +138,7 @@ def check(kind, path):
     errors = sorted(abs(row.error_frac) for row in gate if row.error_frac is not None)
     failed = f"{count('miss')} of {len(gate)} counted rows miss" if count("miss") else None
     if any(line.text("use") in COUNTED for line in lines) and count("skipped") == len(gate):
-        why = next((row.note for row in gate if row.note), "no measured value")
+        why = next((row.note for row in gate if row.predicted is None), "no measured value")
         failed = f"nothing was checked: not one counted line could be compared, the first because: {why}"
     return rows, {"rows": len(rows), "gate": len(gate), "ok": count("ok"), "miss": count("miss"), "skipped": count("skipped"), "failed": failed,
                   "median_abs_error_frac": errors[len(errors) // 2] if errors else None,

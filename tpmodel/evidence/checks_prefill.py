@@ -6,7 +6,7 @@ chapter does.
 
 from ..catalog.gpus import by_name, gpu
 from ..catalog.models import by_name as model_by_name
-from ..catalog.unequal import OFFLOAD_GIB
+from ..catalog.unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
 from ..formulas import collectives, decode, prefill
 from ..plan import assume, speed, wire
 from . import article2, transports
@@ -70,12 +70,12 @@ def seconds_of(config, card, format, ranks, tokens, chunk, link, engine, end):
     passes = prefill.chunks(tokens, chunk)
     parameters = sum(m.parameters * m.read for m in config.modules if m.name not in ("embedding", "vision", "mtp", "head"))
     rate = lambda name: card.numbers[assume.RATE[name]].base_range[end]
-    full = [layer for layer in config.order if layer.kind == "full"]
+    full = [layer for layer in config.order if layer.kind in ("full", "latent")]
     if not full:
         raise Unusable(f"{config.name} has no full-attention layer: its prompts are not predicted")
     parts = (
         prefill.linear_s(parameters, tokens, ranks, rate(format), assume.mfu_frac(card, format, end)),
-        prefill.attention_s(len(full), config.heads, full[0].head_elements, tokens, 0, ranks, rate("bf16"), assume.mfu_frac(card, "bf16", end)),
+        prefill.attention_s(len(full), config.heads, full[0].product_elements, tokens, 0, ranks, rate("bf16"), assume.mfu_frac(card, "bf16", end)),
         speed.calls(config) * passes * wire.allreduce_s(link, collectives.allreduce_payload_bytes(tokens / passes, config.hidden, speed.BF16_BYTES), ranks, end),
         passes * assume.gap_range_s(engine)[end],
     )
@@ -85,7 +85,7 @@ def seconds_of(config, card, format, ranks, tokens, chunk, link, engine, end):
 
 def _embedding(line):
     """Tokens/s of article 2's model on its machine."""
-    length, first_is_small = line.number("prompt_tokens", least=1, most=MOST_TOKENS), "5060" in line.text("first_card")
+    length, first_is_small = line.number("prompt_tokens", least=SHORTER + 1, most=BATCH_TOKENS), "5060" in line.text("first_card")
     cards, split = line.text("gpu"), transports.split_of(line)
     if set(cards.split(" + ")) != set(PAIR) and not (cards in PAIR and split == (1, 1)):
         raise Unusable(f"gpu = {cards[:60]!r} is not accepted: article 2's model is predicted for {' + '.join(PAIR)}, or one of them")

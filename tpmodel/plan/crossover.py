@@ -32,14 +32,17 @@ def meeting_bytes_per_s(link, tp_rate, pp_rate):
     return high
 
 
-def meeting_batch(tp_rate, pp_rate):
-    """The smallest power of two at which the winner of batch 1 loses; None if it never does up to the largest tried."""
+def meeting_batch(tp_rate, pp_rate, fits):
+    """The smallest power of two at which the winner of batch 1 loses; None if it never does up to the largest whose cache fits both ways."""
     first = tp_rate(1) > pp_rate(1)
-    return next((batch for batch in BATCHES if (tp_rate(batch) > pp_rate(batch)) != first), None)
+    return next((batch for batch in BATCHES if (tp_rate(batch) > pp_rate(batch)) != first and fits(batch)), None)
 
 
-def crossovers(config, cards, link, layers, setting, context_tokens, prompt_tokens, batch, mtp, part):
-    """{"link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not."""
+def crossovers(config, cards, link, layers, pools, setting, context_tokens, prompt_tokens, batch, mtp, part):
+    """{"link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not.
+
+    pools : {"tp", "pp"} -> bytes that the fullest GPU has for its cache
+    """
     placed = {kind: placement.place(config, cards, kind, stages) for kind, stages in (("tp", None), ("pp", tuple(layers)))}
 
     def rate(kind, wire, sequences):
@@ -49,7 +52,10 @@ def crossovers(config, cards, link, layers, setting, context_tokens, prompt_toke
         setting_here = replace(setting, ranks=here.ranks)
         return sequences / sum(speed.decode_terms(config, here, setting_here, wire, context_tokens, sequences, mtp, MID).values())
 
+    def fits(sequences):
+        return all(placement.room_tokens(config, placed[kind], setting, pool, sequences) >= context_tokens for kind, pool in pools.items())
+
     return {
         "link_bytes_per_s": meeting_bytes_per_s(link, lambda wire: rate("tp", wire, batch), lambda wire: rate("pp", wire, batch)),
-        "batch": meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b)) if part == "decode" else None,
+        "batch": meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b), fits) if part == "decode" else None,
     }

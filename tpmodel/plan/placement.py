@@ -167,11 +167,15 @@ def memories(config, placement, setting, budget, end):
 
 def longest(config, placement, setting, found, batch=1):
     """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 when the weights leave no room."""
-    pool = min(gpu.kv_pool_bytes for gpu in found) / batch
-    if pool <= 0:
+    return room_tokens(config, placement, setting, min(gpu.kv_pool_bytes for gpu in found), batch)
+
+
+def room_tokens(config, placement, setting, pool_bytes, batch):
+    """The same from the bytes that the fullest GPU has for its cache."""
+    if pool_bytes <= 0:
         return 0
     stages = placement.layers if placement.kind == "pp" else ()
-    return int(plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool).fitting_tokens)
+    return int(plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes / batch).fitting_tokens)
 
 
 def engine_setting(rules, kv_dtype, context_tokens, drafts, ranks=1):

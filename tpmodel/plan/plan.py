@@ -152,8 +152,9 @@ def _crossover(config, cards, wire, tried, setting, best, batch, mtp, part):
     pipelines = [found for found in fitting if found["split"]["kind"] == "pp"]
     if not pipelines or not any(found["split"]["kind"] == "tp" for found in fitting):
         return None
-    layers = max(pipelines, key=lambda found: found[part]["mid"])["split"]["layers"]
-    return crossover.crossovers(config, cards, wire, layers, setting, best["context_tokens"], best["prefill"]["prompt_tokens"], batch, mtp,
+    pipeline = max(pipelines, key=lambda found: found[part]["mid"])
+    pools = {found["split"]["kind"]: min(gpu["kv_pool_bytes"] for gpu in found["gpus"]) for found in (*fitting, pipeline) if found["split"]["kind"] in ("tp", "pp")}
+    return crossover.crossovers(config, cards, wire, pipeline["split"]["layers"], pools, setting, best["context_tokens"], best["prefill"]["prompt_tokens"], batch, mtp,
                                 part)
 
 

@@ -71,7 +71,7 @@ def prompt_terms(config, placement, link, prompt_tokens, end):
     chunk = min(prompt_tokens, assume.CHUNK_TOKENS)
     passes = prefill.chunks(prompt_tokens, chunk)
     full = [layer for layer in config.order if layer.kind in ("full", "latent")]
-    width = config.heads * (full[0].head_elements or full[0].latent_elements) if full else 0
+    width = config.heads * full[0].product_elements if full else 0
     linear = attention = 0.0
     slowest = []
     for card, order, read in loads(config, placement, chunk):

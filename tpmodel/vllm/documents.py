@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 
+LARGEST_BYTES = 2**30  # of an input file: a device never ends
+
+
 def refuse(name, value, wanted):
-    """Bad input, in one line."""
     """Bad input, in one line."""
     raise ValueError(f"{name} = {value!r} is not accepted: {wanted}")
 
@@ -14,9 +16,12 @@ def refuse(name, value, wanted):
 def documents(file, prefix):
     """{line number: text} of the lines that are not empty, each with the prefix before it once."""
     try:
-        raw = Path(file).read_bytes()
+        with open(file, "rb") as source:
+            raw = source.read(LARGEST_BYTES + 1)
     except OSError as error:
         refuse("input", file, f"{error.strerror}: it must be a text file in UTF-8, one document a line")
+    if len(raw) > LARGEST_BYTES:
+        refuse("input", file, "it is larger than 1 GiB: give it in parts")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
