@@ -58,6 +58,7 @@ def _ping(dist, rank):
 def worker(rank, ranks, folder, protocol, sizes, repeats, in_graph):
     """One rank: leaves what it measured as a file in the folder, and the reason where it broke off."""
     os.dup2(2, 1)  # NCCL's own words are no part of the result
+    os.environ.setdefault("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "false")  # the ping is meant to be serial
     if protocol != "default":
         os.environ["NCCL_PROTO"] = protocol
     found, failed = {}, {}

@@ -115,7 +115,7 @@ def budgets(cards, util, reserves):
         if reserve >= size:
             raise ValueError(f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has {size / GIB:.2f} GiB in all")
     free = min(weights.usable_bytes(size, util, reserve) / size for size, reserve in zip(sizes, reserves))
-    used = util if free >= util else math.floor(free * 1000) / 1000
+    used = util if math.isclose(free, util) else math.floor(free * 1000) / 1000
     return used, [used * size for size in sizes]
 
 
