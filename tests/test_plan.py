@@ -23,7 +23,7 @@ def run(*arguments):
 
 
 @pytest.mark.parametrize("name, billions", [
-    ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("llama-3.1-8b", 8.03),
+    ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("qwen3-4b", 4.02), ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03),
     ("llama-3.1-70b", 70.55), ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7)])
 def test_shapes_give_the_published_parameter_counts(name, billions):
     assert find_config(name).parameters / 1e9 == pytest.approx(billions, rel=0.005)

@@ -6,7 +6,7 @@ import pytest
 
 from tpmodel import figures
 from tpmodel.catalog.links import link
-from tpmodel.evidence import checks, measured, statements, trust
+from tpmodel.evidence import cases, checks, measured, statements, trust
 from tpmodel.figures import serving
 from tpmodel.formulas import decode, speculation
 from tpmodel.live import listings
@@ -67,17 +67,17 @@ def test_drafts_that_are_never_accepted_only_cost():
 
 def test_a_public_row_by_hand():
     """D38: one RTX 5060 Ti, 14.4 GB: 14.4 / (448 GB/s x 0.7, 0.8, 0.9) and llama.cpp's 3.4, 1.6, 0.3 ms."""
-    row = {c.id: c for c in measured.cases()}["D38"]
+    row = {c.id: c for c in cases.cases()}["D38"]
     assert (row.low, row.mid, row.high) == tuple(
         pytest.approx(1 / (14.4 / (448 * frac) + gap)) for frac, gap in ((0.7, 3.4e-3), (0.8, 1.6e-3), (0.9, 0.3e-3)))
     assert row.inside and row.measured == 24.66
 
 
 def test_predictions_read_no_measured_number(monkeypatch):
-    before = [(c.low, c.mid, c.high) for c in measured.cases()]
-    monkeypatch.setattr(measured, "parse_table", lambda text, name, real=measured.parse_table: (
-        (), [checks.Cells(row | {"tokens_per_s": "1"}) for row in real(text, name)[1]]))
-    assert [(c.low, c.mid, c.high) for c in measured.cases.__wrapped__()] == before
+    before = [(c.low, c.mid, c.high) for c in cases.cases()]
+    changed = [checks.Cells(row | {"tokens_per_s": "1"}) for row in checks.own_table("decode")[0]]
+    monkeypatch.setattr(cases, "own_table", lambda kind: (changed, None))
+    assert [(c.low, c.mid, c.high) for c in cases.cases.__wrapped__()] == before
 
 
 def test_two_cards_never_gain_more_than_two():

@@ -5,7 +5,7 @@ import re
 from .sourced import load, pick
 
 FILE = "gpus.toml"
-ASIDE = re.compile(r"nvidia|geforce|instinct|blackwell|ws|workstation|server|edition|sxm[0-9]?|hbm[0-9]e?|[0-9]+gb")
+ASIDE = re.compile(r"nvidia|geforce|instinct|intel|gb10|blackwell|ws|workstation|server|edition|sxm[0-9]?|hbm[0-9]e?|[0-9]+gb")
 
 
 def gpu(key):

@@ -7,9 +7,6 @@ from importlib import resources
 from ..catalog.links import link
 from ..formulas import collectives
 
-PUBLIC = {"C01": "shm", "C06": "shm-mi100", "C13a": "p2p-pcie5-x16"}  # series of comm_cases.csv -> link
-OURS = {"nvlink": "nvlink-h200", "shm": "shm-h200"}  # series of h200_allreduce.csv -> link
-
 
 @lru_cache(maxsize=None)
 def _table(name):

@@ -119,6 +119,18 @@ def judge(line, quantity, prediction, note=""):
     return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
 
 
+def judged(lines, quantity, predict):
+    """The Rows of one quantity; `predict` gives ((low, predicted, high), note) of a line, or raises Unusable."""
+    found = []
+    for line in lines:
+        try:
+            prediction, note = predict(line)
+        except Unusable as error:
+            prediction, note = str(error), ""
+        found.append(judge(line, quantity, prediction, note))
+    return found
+
+
 @lru_cache(maxsize=None)
 def own_table(kind):
     """(lines, (rows, summary)) of the project's own table of a kind, data/<kind>_cases.csv."""

@@ -7,7 +7,7 @@ from ..formulas import collectives
 from ..plan import wire
 from ..plan.assume import ENDS
 from . import transports
-from .checks import Unusable, judge, need_columns
+from .checks import Unusable, judged, need_columns
 
 QUANTITY = "time_s"
 HALVES = ("all_gather", "reduce_scatter")  # half of an all-reduce each; message_bytes is the whole tensor
@@ -16,14 +16,7 @@ HALVES = ("all_gather", "reduce_scatter")  # half of an all-reduce each; message
 def rows(columns, lines):
     """The Rows of a table with the columns of comm_cases.csv."""
     need_columns(columns, ("id", "gpu", "ranks", "link", "collective", "message_bytes"))
-    found = []
-    for line in lines:
-        try:
-            prediction, note = predict(line)
-        except Unusable as error:
-            prediction, note = str(error), ""
-        found.append(judge(line, QUANTITY, prediction, note))
-    return found
+    return judged(lines, QUANTITY, predict)
 
 
 def predict(line):

@@ -11,7 +11,7 @@ from ..formulas import decode, memory, speculation
 from ..plan import assume, speed, wire
 from ..units import GB
 from . import transports
-from .checks import Unusable, judge, need_columns
+from .checks import Unusable, judged, need_columns
 from .measured import setting
 
 QUANTITY = "tokens_per_s"
@@ -23,14 +23,7 @@ MOST_TOKENS, MOST_GB, MOST_DRAFTS = 10**8, 10**5, speculation.MAX_DRAFTS
 def rows(columns, lines):
     """The Rows of a table with the columns of decode_cases.csv."""
     need_columns(columns, ("id", "model", "weight_read_gb", "gpu", "tp", "pp", "link", "engine", "spec_tokens", "kv_dtype"))
-    found = []
-    for line in lines:
-        try:
-            prediction, note = predict(line)
-        except Unusable as error:
-            prediction, note = str(error), ""
-        found.append(judge(line, QUANTITY, prediction, note))
-    return found
+    return judged(lines, QUANTITY, predict)
 
 
 def predict(line, gap=True):

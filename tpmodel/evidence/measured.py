@@ -1,11 +1,7 @@
-"""Decode of one stream by the additive model, over any link of the catalog and with the wait of an engine; beside public rows.
+"""Decode of one stream by the additive model, over any link of the catalog and with the wait of an engine.
 
-Its inputs are stated ranges; none is fitted to a row. `end` is SLOW, MIDDLE or FAST: where in its range a link is.
+Its inputs are stated ranges, fitted to nothing. `end` is SLOW, MIDDLE or FAST: where in its range a link is.
 """
-
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
 
 from ..catalog.articles import MODEL
 from ..catalog.gpus import gpu
@@ -15,7 +11,6 @@ from ..formulas import collectives, decode, memory
 from ..plan import wire
 from ..plan.assume import ACHIEVED, ENDS, gap_range_s
 from .article1 import read_bytes
-from .checks import parse_table
 
 SLOW, MIDDLE, FAST = range(len(ENDS))
 RECIPES = {
@@ -52,44 +47,3 @@ def rate(*place, **more):
 def speedup(card, transport, end=MIDDLE, **more):
     """The rate of two cards over that of one that could hold it all."""
     return rate(card, transport, end, **more) / rate(card, transport, end, **more, ranks=1)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One public row and what the model says of it, in tokens/s."""
-
-    id: str
-    setting: str
-    link: str
-    tokens: int
-    low: float
-    mid: float
-    high: float
-    measured: float
-    note: str
-    source: str
-
-    @property
-    def inside(self):
-        """Whether the measured rate lies between low and high."""
-        return self.low <= self.measured <= self.high
-
-
-@lru_cache(maxsize=None)
-def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts, with its prediction, if wanted without the engine's wait between steps.
-
-    A short prompt in an empty cell counts as an empty cache.
-    """
-    from .checks_decode import predict
-
-    text = (resources.files(__package__) / "data" / "decode_cases.csv").read_text(encoding="utf-8")
-    found = []
-    for row in parse_table(text, "decode_cases.csv")[1]:
-        if row.text("use") == "gate":
-            (low, mid, high), _ = predict(row, gap)
-            split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
-            words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
-            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),
-                              row["note"], row["source"]))
-    return tuple(found)

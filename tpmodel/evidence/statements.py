@@ -1,7 +1,8 @@
 """Article 1's statements on serving and on what others measured, and what we think of each."""
 
 from ..plan.assume import ACHIEVED
-from .measured import FAST, MIDDLE, SLOW, cases, rate, speedup
+from .cases import cases
+from .measured import FAST, MIDDLE, SLOW, rate, speedup
 
 H200_READ_BYTES = 2 * 25_598_361_600  # the 27 B model in BF16, as our two H200 ran it
 EAGER = ((10.8, 28.4), (8.2, 33.5))  # without and with CUDA graphs: jdkruzr/qwen36-27b-5060ti-bench, Hoangnhvt/Local_LLM_2x5060ti

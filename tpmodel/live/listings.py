@@ -12,7 +12,7 @@ from ..catalog.models import models
 from ..evidence.allreduces import ours
 from ..evidence.checks import own_table
 from ..evidence.claims import claims, findings
-from ..evidence.measured import cases
+from ..evidence.cases import cases
 from ..evidence.trust import context_swings, decode_swings
 from ..formula import REGISTRY
 from ..units import fixed

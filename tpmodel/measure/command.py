@@ -8,8 +8,9 @@ import sys
 from datetime import date
 from pathlib import Path
 
+from . import SCHEMA
+
 LARGEST_FILE = 20_000_000
-SCHEMA = "tpmodel-measure-1"
 NEEDS = "measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's log"
 QUERY = {"uuid": "uuid", "driver": "driver_version", "reported_mib": "memory.total", "power_limit_w": "power.limit",
          "pcie_gen": "pcie.link.gen.current", "pcie_gen_max": "pcie.link.gen.max",

@@ -10,7 +10,7 @@ from datetime import date
 from ..formulas.collectives import allreduce_s, allreduce_wire_bytes, group_latency_s, protocol_allreduce_s
 from ..plan.wire import HOP_S
 from ..units import GIB
-from .command import SCHEMA
+from . import SCHEMA
 
 SMALL_BYTES = 1024  # a message that carries next to nothing
 BULK_BYTES = 16 * 2**20  # from here on the bandwidth shows

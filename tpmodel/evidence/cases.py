@@ -1,0 +1,45 @@
+"""Public decode speeds beside the model: the rows of data/decode_cases.csv that count."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .checks import own_table
+from .checks_decode import predict
+
+
+@dataclass(frozen=True)
+class Case:
+    """One public row and what the model says of it, in tokens/s."""
+
+    id: str
+    setting: str
+    link: str
+    tokens: int
+    low: float
+    mid: float
+    high: float
+    measured: float
+    note: str
+    source: str
+
+    @property
+    def inside(self):
+        """Whether the measured rate lies between low and high."""
+        return self.low <= self.measured <= self.high
+
+
+@lru_cache(maxsize=None)
+def cases(gap=True):
+    """Every row of data/decode_cases.csv that counts, with its prediction, if wanted without the engine's wait between steps.
+
+    A short prompt in an empty cell counts as an empty cache.
+    """
+    found = []
+    for row in own_table("decode")[0]:
+        if row.text("use") == "gate":
+            (low, mid, high), _ = predict(row, gap)
+            split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
+            words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
+            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),
+                              row["note"], row["source"]))
+    return tuple(found)
