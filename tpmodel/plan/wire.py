@@ -31,7 +31,7 @@ def allreduce_s(link, message_bytes, ranks, end):
 
     >>> from tpmodel.catalog.links import link
     >>> round(allreduce_s(link("shm"), 10240, 2, 1) * 1e6, 1)
-    18.3
+    17.7
     """
     here = numbers(link, ranks, end)
     if not link.key.startswith(ONESHOT):
