@@ -182,7 +182,8 @@ def _verdict(best, tried, part, batch):
             f"only {best['max_context_tokens']:,} tokens{each} fit"
         return f"does not fit: {least}"
     ends = best["max_context_range"]
-    said = f"fits: up to {best['max_context_tokens']:,} tokens{each} ({ends['low']:,} to {ends['high']:,} by the overhead)"
+    aside = best["split"]["offloaded_bytes"]
+    said = f"fits{f' with {aside / GIB:,.1f} GiB of the weights in main memory' if aside else ''}: up to {best['max_context_tokens']:,} tokens{each} ({ends['low']:,} to {ends['high']:,} by the overhead)"
     others = sorted((f[part]["mid"], _label(f)) for f in tried if f is not best and f["fits"] and f[part])
     if others:
         rate, other = others[-1]
