@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .checks import own_table
-from .checks_decode import predict
+from .checks_decode import parts_s, predict
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class Case:
     measured: float
     note: str
     source: str
+    engine: str
+    group: str  # rows of one person on one machine
+    parts_s: tuple  # of the middle: reads at the full bandwidth, all-reduces, wait
 
     @property
     def inside(self):
@@ -41,5 +44,5 @@ def cases(gap=True):
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),
-                              row["note"], row["source"]))
+                              row["note"], row["source"], row["engine"], row["group"], parts_s(row)))
     return tuple(found)

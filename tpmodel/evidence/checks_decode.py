@@ -12,7 +12,7 @@ from ..plan import assume, speed, wire
 from ..units import GB
 from . import transports
 from .checks import Unusable, judged, need_columns
-from .measured import setting
+from .measured import MIDDLE, setting
 
 QUANTITY = "tokens_per_s"
 KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}  # llama.cpp adds a scale per 32
@@ -28,9 +28,26 @@ def rows(columns, lines):
 
 def predict(line, gap=True):
     """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never lets the GPU wait."""
+    rates, drafts = [], line.number("spec_tokens", most=MOST_DRAFTS)
+    for end in range(len(assume.ENDS)):
+        v, config, call_s, handover_s = _step(line, drafts, end, gap)
+        step = v(decode.engine_step_s) + handover_s
+        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (step + drafts * _draft_s(config, v, drafts, call_s(1))))
+    note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
+    return tuple(rates), note
+
+
+def parts_s(line):
+    """(reads at the full bandwidth of the data sheet, all-reduces and hand-overs, wait of the engine) of one step in the middle, without drafts."""
+    v, _, _, handover_s = _step(line, 0, MIDDLE, True)
+    reads = (v(decode.weight_read_s) + v.kv_read_s) * v.achieved_frac
+    return reads, v.allreduces * v.protocol_allreduce_s + handover_s, v.gap_s
+
+
+def _step(line, drafts, end, gap):
+    """(one step as a view, the model's shape, time of an all-reduce of so many tokens, time of all hand-overs) of a row."""
     if line.text("cuda_graphs", "yes") != "yes":
         raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
-    drafts = line.number("spec_tokens", most=MOST_DRAFTS)
     ranks, stages = transports.split_of(line)
     try:
         card = by_name(line.text("gpu"))
@@ -40,15 +57,10 @@ def predict(line, gap=True):
     more = {"ranks": ranks, "read_bytes": line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB}
     if config:
         more |= {"layers": len(config.order), "hidden": config.hidden}
-    rates = []
-    for end in range(len(assume.ENDS)):
-        v = setting(card, link, end, **more, tokens=1 + drafts, achieved_frac=assume.ACHIEVED[end], gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
-        call_s = lambda tokens: wire.allreduce_s(link, v.message_bytes / v.tokens * tokens, ranks, end)
-        v = v.extended(kv_read_s=_cache_s(line, config, v), protocol_allreduce_s=call_s(v.tokens))
-        step = v(decode.engine_step_s) + (stages - 1) * speed.handover_s(link, v.message_bytes, end)
-        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (step + drafts * _draft_s(config, v, drafts, call_s(1))))
-    note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
-    return tuple(rates), note
+    v = setting(card, link, end, **more, tokens=1 + drafts, achieved_frac=assume.ACHIEVED[end], gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
+    call_s = lambda tokens: wire.allreduce_s(link, v.message_bytes / v.tokens * tokens, ranks, end)
+    v = v.extended(kv_read_s=_cache_s(line, config, v), protocol_allreduce_s=call_s(v.tokens))
+    return v, config, call_s, (stages - 1) * speed.handover_s(link, v.message_bytes, end)
 
 
 def _config(line, cards):
