@@ -107,7 +107,7 @@ def test_prompts_by_hand():
     assert one(checks_prefill, KNOWN["F29"]) == near(*(
         16384 / (flop / (frac * rate) + 32 * (128 * (start + wire_bytes / speed) + gap)) for frac, rate, (start, speed), gap in ends))
     single = one(checks_prefill, PREFILL, model="Qwen3.6-27B", gpus=1, tp=1, link="none", prompt_tokens=1)
-    assert single[1] == pytest.approx(1 / (17_607_752_704 / 0.8 / 448e9 + 3e-3), rel=1e-4), "one token waits for all weights"
+    assert single[1] == pytest.approx(1 / (17_607_752_704 / 0.8 / 448e9 + 5e-3), rel=1e-4), "one token waits for all weights"
 
 
 def test_the_rows_of_article_2_are_its_claims():

@@ -1,4 +1,4 @@
-"""`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra; `View` fills its arguments by name."""
+"""`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra."""
 
 import sys
 
@@ -149,46 +149,3 @@ def _factors(node):
     if node.kind == "name":
         return [node.value]
     return [word for arg in node.args for word in _factors(arg)] if node.kind in ("*", "/", "neg") else []
-
-
-class View:
-    """Values by name. `v.hidden` reads one; `v(decode_s, tokens=1)` calls a formula, the rest filled from the view.
-
-    >>> from tpmodel.formulas.collectives import allreduce_wire_bytes
-    >>> View({"message_bytes": 10240, "ranks": 2})(allreduce_wire_bytes)
-    10240.0
-    """
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values):
-        object.__setattr__(self, "_values", dict(values))
-
-    def __getattr__(self, name):
-        values = object.__getattribute__(self, "_values")
-        if name not in values:
-            raise AttributeError(f"the view holds no {name}; it holds {', '.join(sorted(values))}")
-        return values[name]
-
-    def __contains__(self, name):
-        return name in self._values
-
-    def __setattr__(self, name, value):
-        raise AttributeError("a view is read only: use view.extended(name=value)")
-
-    def __call__(self, wanted, **given):
-        unknown = set(given) - set(wanted.parameters)
-        if unknown:
-            raise TypeError(f"{wanted.__name__} has no parameter {', '.join(sorted(unknown))}")
-        return wanted(*(given[n] if n in given else getattr(self, n) for n in wanted.parameters))
-
-    def extended(self, **more):
-        """A view with further or replaced values."""
-        return View({**self._values, **more})
-
-    def derived(self, recipes):
-        """A view extended by each `name: function of the view so far`, in order."""
-        view = self
-        for name, recipe in recipes.items():
-            view = view.extended(**{name: recipe(view)})
-        return view

@@ -5,9 +5,9 @@ For batches of documents or prompts (arithmetic, not decode): a long run is pace
 
 from .catalog.gpus import gpu
 from .catalog.links import link as find_link
-from .catalog.models import model as find_model
-from .formula import View
-from .formulas import collectives, memory, pipeline, weights
+from .catalog.models import model as find_model, models
+from .view import View
+from .formulas import pipeline, weights
 from .units import GIB
 
 BATCHES = 16  # of a run; fill and drain are shared among them
@@ -89,17 +89,16 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
     """The fastest partition of `model` over `gpus` (catalog names, first stage first), or the given one, as plain values."""
     if len(gpus) < 2:
         raise ValueError(f"gpu = {', '.join(gpus) or 'none'} is not accepted: a split needs at least 2 GPUs")
-    entry, cards = _needs(find_model(model), SHAPE), [_needs(gpu(name), ("vram_bytes", "bf16_flop_per_s")) for name in gpus]
+    able = [key for key, one in models().items() if set(SHAPE) <= set(one.numbers)]
+    if model not in able:
+        raise ValueError(f"model = {model[:60]!r} is not accepted: a split needs what a model loads beside its weights, known for {', '.join(able)}; "
+                         "for others there is plan --parallel pp --layers")
+    entry, cards = find_model(model), [_needs(gpu(name), ("vram_bytes", "bf16_flop_per_s")) for name in gpus]
     wire = _needs(find_link(link), ("link_bytes_per_s",))
     count, total = len(cards), int(entry.layers)
     reserves = parse_reserves(reserve_gib, count)
     v = View({**entry.values(), **wire.values(), "sequence_tokens": sequence_tokens, "tokens": batch_tokens,
-              "utilisation_frac": util}).derived({
-        "layer_parameters": lambda v: v(weights.layer_parameters),
-        "layer_bytes": lambda v: v(weights.layer_bytes),
-        "embedding_bytes": lambda v: v(memory.embedding_bytes),
-        "layer_flop": lambda v: v(pipeline.layer_flop),
-        "message_bytes": lambda v: v(collectives.allreduce_payload_bytes)})
+              "utilisation_frac": util}, {"message_bytes": "allreduce_payload_bytes"})
     tables = [int(i == 0) + int(head and i == count - 1) for i in range(count)]
     rooms = [int(v(weights.room_layers, tables=held, usable_bytes=v(
         weights.usable_bytes, reported_bytes=card.values().get("reported_bytes", card.vram_bytes), reserve_bytes=reserve * GIB)))

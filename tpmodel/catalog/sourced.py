@@ -107,6 +107,8 @@ def read(text, where):
         tables = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{where} is not TOML: {error}") from None
+    if not tables:
+        raise ValueError(f"{where} holds no entries: it must have tables such as [my-card]")
     found = {}
     for key, table in tables.items():
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):

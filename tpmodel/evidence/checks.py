@@ -65,8 +65,11 @@ class Cells(dict):
 def read_table(path):
     """The lines of a CSV file as Cells; anything else is a ValueError."""
     path = Path(path)
-    with open(path, "rb") as file:
-        raw = file.read(LARGEST_FILE + 1)  # of a device, too, which has no size
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(LARGEST_FILE + 1)  # of a device, too, which has no size
+    except OSError as error:
+        raise ValueError(f"file = {str(path)!r} is not accepted: {error.strerror}: it must be a CSV table of cases") from None
     if len(raw) > LARGEST_FILE:
         raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a table of cases")
     try:

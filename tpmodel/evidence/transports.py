@@ -2,16 +2,14 @@
 
 import re
 
+from ..catalog.gpus import by_name, gpu
 from ..catalog.links import LANES, TRANSFERS, capped, link, links
 from .checks import Unusable
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 SERVERS = {"MI100": "shm-mi100", "H100": "shm-h200", "H200": "shm-h200", "H20": "shm-h200", "A100": "shm-h200", "B200": "shm-h200"}
 BRIDGED = re.compile("3090|A6000|2080")  # cards that an NVLink bridge joins; others have a switch or a mesh
-WIDE, NARROW = 16, 8
-NARROW_CARDS = re.compile("5060|4060|B580")  # eight lanes by design
-NEWEST = 5
-OLDER = {3: re.compile("V100|20[678]0"), 4: re.compile("[34]0[5-9]0|Ada|A6000|A[1-4]0|L4|MI[12]|7900|B580")}  # generation by card; A[1-4]0 is A100 too
+USUAL = 4, 16  # generation and lanes of a card that the catalog does not have
 MOST_RANKS = 1024
 
 
@@ -34,17 +32,20 @@ def of(line):
 
 def _slot(line, card):
     """(generation, lanes) as the row says, or as the card has at best."""
-    generation = line.number("pcie_gen", _generation(card))
-    lanes = line.number("lanes", NARROW if NARROW_CARDS.search(card) else WIDE)
+    generation, lanes = (line.number(name, best) for name, best in zip(("pcie_gen", "lanes"), _best(card)))
     if generation not in TRANSFERS or lanes not in LANES:
         raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
                        f"lanes one of {', '.join(map(str, LANES))}")
     return generation, lanes
 
 
-def _generation(card):
-    """What the slot of a card can be at best."""
-    return next((generation for generation, cards in OLDER.items() if cards.search(card)), NEWEST)
+def _best(card):
+    """(generation, lanes) of the slot that a card can use at best."""
+    try:
+        found = gpu(by_name(card))
+        return int(found.pcie_generation), int(found.pcie_lanes)
+    except (ValueError, AttributeError):
+        return USUAL
 
 
 def split_of(line):

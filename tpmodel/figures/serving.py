@@ -9,6 +9,7 @@ from ..formulas import speculation as spec
 from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, bar
+from ..plan.assume import gap_range_s
 from ..units import GB, MS, US
 from .options import KV_DTYPES, TP
 
@@ -18,6 +19,7 @@ AXIS_RATE = 200
 MOST_DRAFTS = 8
 ROWS = (0, 1, 2, 3, 5)
 SHM = link("shm")
+WAIT_MS = f"{gap_range_s('vllm')[1] / MS:g}"
 SHM_US, SHM_GB = f"{SHM.allreduce_latency_s / US:.1f}", f"{SHM.link_bytes_per_s / GB:.1f}"
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
 READ_GB = f"{read_bytes() / GB:.2f}"
@@ -133,8 +135,10 @@ def confirmed(v):
 
 
 def plain(v):
-    """Tokens/s without drafts."""
-    return v(decode.decode_tokens_per_s, decode_s=v(decode.decode_s))
+    """Tokens/s without drafts; the engine waits once a step as it does once a round."""
+    step = v(decode.engine_step_s, weight_read_s=v(decode.weight_read_s), kv_read_s=v(decode.kv_read_s),
+             protocol_allreduce_s=v(collectives.allreduce_s), gap_s=v.round_overhead_s)
+    return v(decode.decode_tokens_per_s, decode_s=step)
 
 
 def per_confirmed(v):
@@ -155,7 +159,7 @@ def speculation():
             Slider("acceptance_frac", "Chance that a draft is accepted", linear_texts(0, 0.98, 0.02), "0.7"),
             Slider("drafts", "Drafted a round (num_speculative_tokens)", linear_texts(0, MOST_DRAFTS, 1), "3", whole=True),
             Slider("draft_bytes", "Weights a draft step reads, all GPUs", log_texts(0.1, 20, 20, start="3.4"), "3.4", "GB", "e9"),
-            Slider("round_overhead_s", "Launches and sampling, a round", linear_texts(0, 60, 0.5), "1", "ms", "e-3"),
+            Slider("round_overhead_s", "Wait of the engine, a step or a round", linear_texts(0, 60, 0.5), WAIT_MS, "ms", "e-3"),
             Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=SHM_US), SHM_US, "µs", "e-6"),
             Slider("link_bytes_per_s", "Achieved bandwidth of the link", log_texts(1, 400, 20, start=SHM_GB), SHM_GB, "GB/s", "e9"),
             _read(), _bandwidth(), _context(),

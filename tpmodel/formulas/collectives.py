@@ -5,6 +5,7 @@ from ..formula import formula
 
 ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
 LL_SENT = 2  # the low-latency protocol sends a flag of 4 bytes with every 4 bytes of data
+SHORTEST_S = 1e-9  # what counts as no time where a rate is asked for
 HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then all-gather
 
 
@@ -198,26 +199,26 @@ def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
 
 
 @formula
-def communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""All-reduce time of one pass, $t_{comm} = n_{ar} t_{ar}$.
+def communication_s(allreduces, protocol_allreduce_s):
+    r"""All-reduce time of one pass, $t_{comm} = n_{ar} t_{ar}'$.
 
     allreduces : n_ar [1]
-    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : as in allreduce_s
+    protocol_allreduce_s : t_ar'; over a link of one straight line t_ar [s]
     returns : t_comm [s]
     limits : the calls wait for each other; none of it hidden behind other work.
-    source : the sum of allreduce_s over the calls
+    source : the sum over the calls
 
-    >>> communication_s(allreduces=128, message_bytes=0, ranks=2, link_bytes_per_s=1, allreduce_latency_s=1e-5)
+    >>> communication_s(allreduces=128, protocol_allreduce_s=1e-5)
     0.00128
     """
-    return allreduces * allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+    return allreduces * protocol_allreduce_s
 
 
 @formula
 def comm_ceiling_tokens_per_s(communication_s):
     r"""Decode rate if only the all-reduces took time, $r_{comm} = 1 / t_{comm}$.
 
-    communication_s : t_comm of a pass of one token; above 0 [s]
+    communication_s : t_comm of a pass of one token [s]
     returns : an upper bound for one stream that decodes one token a step [token/s]
     limits : speculative decoding confirms several tokens a step; the bound is then on steps.
     source : a reciprocal
@@ -225,4 +226,4 @@ def comm_ceiling_tokens_per_s(communication_s):
     >>> round(comm_ceiling_tokens_per_s(communication_s=1.28e-3))
     781
     """
-    return 1 / communication_s
+    return 1 / ops.maximum(communication_s, SHORTEST_S)

@@ -5,8 +5,7 @@ Speeds of arithmetic, not of memory reads: thousands of tokens pass together and
 
 from .. import ops
 from ..formula import formula
-from .collectives import communication_s
-from .prefill import FLOP_PER_MULTIPLY_ADD, SCORES_AND_VALUES
+from .passes import FLOP_PER_MULTIPLY_ADD, SCORES_AND_VALUES
 
 HANDED_OVER = 2  # vLLM sends two tensors between stages: the layer's output and the residual stream
 
@@ -95,19 +94,21 @@ def pipeline_overlapped_s(first_s, last_s, transfer_s, batches):
 
 
 @formula
-def tensor_parallel_s(even_s, allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""Time of one batch under tensor parallelism, nothing overlapped, $t_{tp} = t_{1/N} + t_{comm}$.
+def run_s(passes, longest_s, stages_s, handover_s, stages):
+    r"""Time of m passes, one behind the other, through p stages: $m (t_{\max} + t_h) + (\sum_i t_i - t_{\max}) + \max(0, p - 2)\, t_h$.
 
-    even_s : t_1/N; shares are even, so the slowest GPU sets the pace and the others wait [s]
-    allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : as in communication_s
-    returns : t_tp [s]
-    limits : each all-reduce waits for the layer before it and is waited for by the next.
-    source : the sum of the two
+    passes : m [1]
+    longest_s, stages_s : t_max, sum of t_i: the work of the slowest stage, and of all, for one pass [s]
+    handover_s : t_h, from one stage to the next, overlapped with nothing [s]
+    stages : p; one stage hands nothing over [1]
+    returns : a steady pace, and once the way in and out; one pass takes all stages in turn [s]
+    limits : equal passes.
+    source : Huang et al. 2019, arXiv:1811.06965, the pipeline's bubble
 
-    >>> tensor_parallel_s(even_s=1, allreduces=10, message_bytes=1e9, ranks=2, link_bytes_per_s=10e9, allreduce_latency_s=0)
-    2.0
+    >>> run_s(passes=1, longest_s=4, stages_s=7, handover_s=1, stages=2), run_s(passes=3, longest_s=4, stages_s=7, handover_s=1, stages=2)
+    (8.0, 18.0)
     """
-    return even_s + communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+    return passes * (longest_s + handover_s) + (stages_s - longest_s) + ops.maximum(0, stages - 2) * handover_s
 
 
 @formula

@@ -8,7 +8,7 @@ NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 
 
 def log_texts(lo, hi, per_decade=20, start=None):
-    """Round numbers from `lo` to `hi`, evenly spaced on a log scale, two significant digits, as texts.
+    """Round numbers from `lo` to `hi`, evenly spaced on a log scale, two significant digits, as texts; `start` is a number or some that are among them.
 
     >>> log_texts(1, 10, per_decade=4)
     ('1', '1.8', '3.2', '5.6', '10')
@@ -29,7 +29,7 @@ def linear_texts(lo, hi, step, start=None):
 
 
 def _texts(numbers, start):
-    numbers |= set() if start is None else {float(start)}
+    numbers |= set() if start is None else set(map(float, start if isinstance(start, tuple) else (start,)))
     return tuple(f"{number:.10g}" for number in sorted(numbers))
 
 

@@ -38,13 +38,20 @@ def widget(figure):
         shown = [(control.shown(option), option) for option in options]
         inputs[control.name] = make(options=shown, value=control.start, description=control.label, **wide)
     picture = ipywidgets.HTML(html(figure))
+    presets = ipywidgets.Dropdown(options=[*figure.presets, "yours"], value=figure.shown_preset() or "yours", description="Shown", **wide)
 
     def redraw(_):
-        picture.value = html(figure, {name: box.value for name, box in inputs.items()})
+        values = {name: box.value for name, box in inputs.items()}
+        picture.value, presets.value = html(figure, values), figure.shown_preset(values) or "yours"
+
+    def chosen(change):
+        for name, text in figure.texts(figure.presets.get(change["new"], {})).items() if change["new"] in figure.presets else ():
+            inputs[name].value = text
 
     for box in inputs.values():
         box.observe(redraw, "value")
-    return ipywidgets.VBox([*inputs.values(), picture])
+    presets.observe(chosen, "value")
+    return ipywidgets.VBox([*([presets] if figure.presets else []), *inputs.values(), picture])
 
 
 def html(figure, values=None):

@@ -19,16 +19,19 @@ def run(args):
         print("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; left for the cache {kv_pool} GiB".format(**gpu, **gib))
     for part in ("decode", "prefill"):
         if found[part]:
-            at = f"decode at {found['context_tokens']:,} tokens" if part == "decode" else f"prefill of {found[part]['prompt_tokens']:,} tokens"
+            at = f"decode{f' of {args.batch} sequences together' if args.batch > 1 else ''} at {found['context_tokens']:,} tokens" if part == "decode" \
+                else f"prefill of one prompt of {found[part]['prompt_tokens']:,} tokens"
             print("  {at}: {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), limited by the {limited_by}".format(at=at, **found[part]))
             if args.explain:
                 for name, ends in found[part]["terms"].items():
                     print(f"    {name}: {ends['low_ms']:,.2f} / {ends['mid_ms']:,.2f} / {ends['high_ms']:,.2f} ms")
     for other in found["compared"]:
-        speeds = ", ".join(f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]) or "does not fit"
-        print(f"  {other['kind']} {','.join(map(str, other['layers']))}: {other['max_context_tokens']:,} tokens; {speeds}")
+        speeds = ", ".join(f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part])
+        print(f"  {other['label']}: " + (f"{other['max_context_tokens']:,} tokens; {speeds}" if other["fits"] else "does not fit"))
+    for why in found["refused"]:
+        print(f"  left out: {why}")
     if len(args.gpu) > 1:
-        print(f"  link: {found['link']}")
+        print(f"  link: {found['link']}" + (f" (your catalog also has {', '.join(found['other_links'])})" if found["other_links"] else ""))
     if args.explain:
         print(*(f"  assumed: {said}" for said in found["assumptions"]), sep="\n")
     if found["command"]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ..catalog.sourced import Entry, Sourced
-from . import placement, speed
+from . import one_pass, placement
 
 SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
 HALVINGS = 30  # of the range on a log scale: nine digits
@@ -39,7 +39,7 @@ def meeting_batch(tp_rate, pp_rate, fits):
 
 
 def crossovers(config, cards, link, layers, pools, setting, context_tokens, prompt_tokens, batch, mtp, part):
-    """{"link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not.
+    """{"ahead": the faster on this link, "link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not.
 
     pools : {"tp", "pp"} -> bytes that the fullest GPU has for its cache
     """
@@ -47,15 +47,16 @@ def crossovers(config, cards, link, layers, pools, setting, context_tokens, prom
 
     def rate(kind, wire, sequences):
         here = placed[kind]
-        if part == "prefill":
-            return 1 / sum(speed.prompt_terms(config, here, wire, prompt_tokens, MID).values())
-        setting_here = replace(setting, ranks=here.ranks)
-        return sequences / sum(speed.decode_terms(config, here, setting_here, wire, context_tokens, sequences, mtp, MID).values())
+        here_setting = replace(setting, ranks=here.ranks)
+        job = one_pass.prompt(here_setting, prompt_tokens) if part == "prefill" else one_pass.decode(here_setting, context_tokens, sequences, mtp)
+        tokens = prompt_tokens if part == "prefill" else sequences
+        return tokens / sum(seconds[MID] for seconds in one_pass.terms(config, here, wire, job).values())
 
     def fits(sequences):
         return all(placement.room_tokens(config, placed[kind], setting, pool, sequences) >= context_tokens for kind, pool in pools.items())
 
     return {
+        "ahead": max(("tp", "pp"), key=lambda kind: rate(kind, link, batch)),
         "link_bytes_per_s": meeting_bytes_per_s(link, lambda wire: rate("tp", wire, batch), lambda wire: rate("pp", wire, batch)),
         "batch": meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b), fits) if part == "decode" else None,
     }

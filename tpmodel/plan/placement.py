@@ -22,7 +22,7 @@ class Placement:
     layers: tuple
     ranks: int
     weights_bytes: tuple
-    offloaded_bytes: float = 0.0  # in main memory, beside the weights of the one GPU
+    offloaded_bytes: float = 0.0  # in main memory, of all GPUs together
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,15 @@ def budgets(cards, util, reserves):
 
 
 def with_offload(config, placement, setting, budget, batch):
-    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context."""
+    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context.
+
+    The fullest GPU decides for all, as the engine's one number does.
+    """
     pool = plan_model(config, setting, 0.0)
-    room = budget - overhead_bytes(placement.cards[0], 0) - batch * (pool.needed_bytes + pool.block_bytes)
-    held = max(1.0, min(config.weights_bytes, room))
-    return replace(placement, kind="offload", weights_bytes=(held,), offloaded_bytes=config.weights_bytes - held)
+    room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget)) - batch * (pool.needed_bytes + pool.block_bytes)
+    whole_bytes = placement.weights_bytes[0]
+    held = max(1.0, min(whole_bytes, room))
+    return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks, offloaded_bytes=(whole_bytes - held) * placement.ranks)
 
 
 def cache_bytes(config, setting, context_tokens, layers=None):
@@ -159,7 +163,7 @@ def memories(config, placement, setting, budget, end):
     found = []
     for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, stage_layers(config, placement)):
         per_token, _, states = cache_bytes(config, setting, 0, order)
-        overhead = overhead_bytes(card, end)
+        overhead = overhead_bytes(config, card, end)
         pool = memory.kv_pool_bytes(vram_bytes=room, utilisation_frac=1, weights_bytes=held, overhead_bytes=overhead, ranks=1)
         found.append(Memory(card.key, held, per_token, states, overhead, room, pool))
     return tuple(found)

@@ -11,14 +11,16 @@ from ..catalog.gpus import gpu
 from ..catalog.links import link as find_link
 from ..catalog.models import find_config, repository, shapes
 from ..split import fastest, parse_reserves
-from ..units import GB, GIB
+from ..units import GIB
 from ..vllm.embed import known
 from ..vllm.engine import Refused, version
 from ..vllm.memory import KV_BYTES
-from . import assume, crossover, placement, speed
+from . import assume, crossover, placement, speed, verdict
 
 KINDS = ("one", "offload", "tp", "pp")
+SHARED = "offload on all"  # tensor parallel, and offload on every GPU
 DEFAULT_LINK = "shm"
+LATENT_KV = "fp8_ds_mla"
 NATIVE_TOKENS = 32768  # where a config.json prints no length
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
 LONG_CHUNKS_BYTES = 70 * GIB  # from here on vllm serve takes more tokens a pass by default than CHUNK_TOKENS
@@ -37,6 +39,8 @@ def plan(model, gpus, parallel="auto", layers=None, link=DEFAULT_LINK, kv_dtype=
         if missing:
             raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a plan needs it")
     config = find_config(model)
+    if kv_dtype == LATENT_KV and not any(layer.kind == "latent" for layer in config.order):
+        raise ValueError(f"kv_dtype = {kv_dtype!r} is not accepted: {model} has no latent attention, whose cache it is")
     if mtp and not config.draft_layers:
         raise ValueError(f"mtp = {mtp} is not accepted: {model} has no MTP layer")
     native = config.native_tokens or NATIVE_TOKENS
@@ -56,18 +60,18 @@ def plan(model, gpus, parallel="auto", layers=None, link=DEFAULT_LINK, kv_dtype=
     if not tried:
         raise ValueError(f"no way to split is possible: {'; '.join(dict.fromkeys(refusals))}")
     part = "decode" if goal == "decode" else "prefill"
-    best = max(tried, key=lambda found: (found["fits"], found["context_tokens"] if found["fits"] else 0, found[part]["mid"] if found[part] else 0.0,
-                                         min(card["kv_pool_bytes"] for card in found["gpus"])))
-    best["compared"] = [{"kind": f["split"]["kind"], "layers": f["split"]["layers"], "fits": f["fits"], "max_context_tokens":
+    best = verdict.choose(tried, part)
+    best["compared"] = [{"kind": f["split"]["kind"], "label": verdict.label(f), "layers": f["split"]["layers"], "fits": f["fits"], "max_context_tokens":
                          f["max_context_tokens"], **{p: {e: f[p][e] for e in assume.ENDS} if f[p] else None for p in ("decode", "prefill")}}
                         for f in tried]
     best["crossover"] = _crossover(config, cards, wire, tried, setting, best, batch, mtp, part)
     path = Path(model)
     name = repository(model) or (known(model)[0] if model in shapes() else str(path if path.is_dir() else path.parent))
     best["command"] = command(name, best, context, setting.kv_dtype, config.kv_dtype, cards, mtp, batch) if best["fits"] else ""
-    best["link"] = wire.key
-    best["verdict"] = _verdict(best, tried, part, batch) + _meeting(best["crossover"], part)
-    best["assumptions"] = assume.words(wire, best["split"]["kind"], config, mtp, acceptance) + refusals
+    best["link"], best["other_links"] = wire.key, [key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers and key != wire.key]
+    best["verdict"] = verdict.sentence(best, tried, part, batch, len(cards)) + verdict.meeting(best["crossover"], part)
+    best["refused"] = list(dict.fromkeys(refusals))
+    best["assumptions"] = assume.words(cards, wire, best["split"]["kind"], config, mtp, acceptance)
     if best["util"] < util:
         best["assumptions"].append(f"--gpu-memory-utilization is {best['util']:g} in place of {util:g}: vLLM takes the same share of each GPU, and no more is free")
     if name == model in shapes():
@@ -108,7 +112,7 @@ def _candidates(config, cards):
     n, count = len(cards), len(config.order)
     found = [("one", None), ("offload", None)]
     if n > 1:
-        found.append(("tp", None))
+        found += [("tp", None), (SHARED, None)]
     if 1 < n <= count:
         found.append(("pp", None))
         for rates in ([card.bf16_flop_per_s for card in cards], [card.vram_bytes for card in cards]):  # as fast as each is, as large as each is
@@ -120,14 +124,14 @@ def _candidates(config, cards):
 
 def _one(config, cards, wire, kind, layers, setting, reserves, util, context, batch, mtp, acceptance):
     """The plan for one way: memory of each GPU, largest context, speeds."""
-    placed = placement.place(config, cards, "one" if kind == "offload" else kind, layers)
+    placed = placement.place(config, cards, {"offload": "one", SHARED: "tp"}.get(kind, kind), layers)
     used, budget = placement.budgets(placed.cards, util, reserves)
     setting = replace(setting, ranks=placed.ranks)
-    if kind == "offload":
+    if kind in ("offload", SHARED):
         tokens = context or min(assume.PROMPT_TOKENS, setting.context_tokens)
-        placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget[0], batch)
+        placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, batch)
         if not placed.offloaded_bytes:
-            raise Refused("offload is not needed: the weights fit on the first GPU")
+            raise Refused(f"offload is not needed: the weights fit on {'all GPUs together' if placed.ranks > 1 else 'the first GPU'}")
     ends = {}
     for end, name in enumerate(assume.ENDS):
         found = placement.memories(config, placed, setting, budget, end)
@@ -141,8 +145,8 @@ def _one(config, cards, wire, kind, layers, setting, reserves, util, context, ba
         "gpus": [asdict(found) for found in gpus],
         "max_context_tokens": ends["mid"], "max_context_range": ends, "fits": fits, "context_tokens": at,
         "decode": speed.decode_speed(config, placed, setting, wire, at, batch, mtp, acceptance) if speeds else None,
-        "prefill": speed.prefill_speed(config, placed, wire, min(assume.PROMPT_TOKENS, at)) if speeds else None,
-        "util": used, "split": {"kind": kind, "layers": list(placed.layers), "ranks": placed.ranks, "offloaded_bytes": placed.offloaded_bytes},
+        "prefill": speed.prefill_speed(config, placed, setting, wire, min(assume.PROMPT_TOKENS, at)) if speeds else None,
+        "util": used, "split": {"kind": placed.kind, "layers": list(placed.layers), "ranks": placed.ranks, "offloaded_bytes": placed.offloaded_bytes},
     }
 
 
@@ -158,51 +162,18 @@ def _crossover(config, cards, wire, tried, setting, best, batch, mtp, part):
                                 part)
 
 
-def _meeting(met, part):
-    """The crossover in words."""
-    if met is None:
-        return ""
-    link, batch = met["link_bytes_per_s"], met["batch"]
-    said = f"; tp and pp meet at a link of {link / GB:,.1f} GB/s" if link else "; no link lets tp and pp meet"
-    return said + (f", and on this link at a batch of {batch}" if batch else "")
-
-
-def _label(found):
-    """One way to split in words: tp, or pp with its layers."""
-    kind, layers = found["split"]["kind"], found["split"]["layers"]
-    return f"pp {','.join(map(str, layers))}" if kind == "pp" else kind
-
-
-def _verdict(best, tried, part, batch):
-    """One sentence: whether it fits, by how much, and which way wins by how much."""
-    each = f" for each of {batch} sequences" if batch > 1 else ""
-    if not best["fits"]:
-        short = min(gpu["kv_pool_bytes"] for gpu in best["gpus"])
-        least = f"the weights and buffers exceed the budget of a GPU by {-short / GIB:.2f} GiB" if short < 0 else \
-            f"only {best['max_context_tokens']:,} tokens{each} fit"
-        return f"does not fit: {least}"
-    ends = best["max_context_range"]
-    aside = best["split"]["offloaded_bytes"]
-    said = f"fits{f' with {aside / GIB:,.1f} GiB of the weights in main memory' if aside else ''}: up to {best['max_context_tokens']:,} tokens{each} ({ends['low']:,} to {ends['high']:,} by the overhead)"
-    others = sorted((f[part]["mid"], _label(f)) for f in tried if f is not best and f["fits"] and f[part])
-    if others:
-        rate, other = others[-1]
-        said += f"; {_label(best)} is {best[part]['mid'] / rate:.2f} times as fast in {part} as {other}, the next best"
-    return said + f"; {part} is limited by the {best[part]['limited_by']}"
-
-
 def command(name, found, context, kv_dtype, default_kv_dtype, cards, mtp, batch):
     """The line that starts vLLM this way."""
     kind, layers = found["split"]["kind"], found["split"]["layers"]
     words = ["vllm", "serve", name, "--max-model-len", context or found["max_context_tokens"], "--gpu-memory-utilization", f"{found['util']:g}"]
     if kv_dtype != default_kv_dtype:  # without the flag vLLM takes what the build says
         words += ["--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)]
-    if kind == "tp":
+    if found["split"]["ranks"] > 1:
         words += ["--tensor-parallel-size", found["split"]["ranks"]]
     if kind == "pp":
         words += ["--pipeline-parallel-size", len(layers)]
     if kind == "offload":
-        words += ["--cpu-offload-gb", f"{math.ceil(found['split']['offloaded_bytes'] / GIB * 10) / 10:.1f}", "--enforce-eager"]
+        words += ["--cpu-offload-gb", f"{math.ceil(found['split']['offloaded_bytes'] / found['split']['ranks'] / GIB * 10) / 10:.1f}", "--enforce-eager"]
     if batch > 1:
         words += ["--max-num-seqs", batch]
     if max(card.vram_bytes for card in cards) >= LONG_CHUNKS_BYTES:

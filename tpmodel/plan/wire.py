@@ -14,9 +14,14 @@ def bandwidth(link, end):
 def latency(link, ranks, end):
     """Of an all-reduce with almost nothing to carry. The catalog's is of two GPUs; at the fast end, where one kernel serves all, of any number."""
     pair = link.numbers["allreduce_latency_s"].base_range[2 - end]
-    chain = end < 2 and not link.key.startswith(ONESHOT)
+    chain = end < 2 and not oneshot(link)
     hop = next(seconds for kind, seconds in HOP_S.items() if link.key.startswith(kind))
     return collectives.group_latency_s(pair, ranks if chain else 2, hop)
+
+
+def oneshot(link):
+    """Whether every GPU sends everything to everyone at once."""
+    return link.key.startswith(ONESHOT)
 
 
 def numbers(link, ranks, end):
@@ -34,7 +39,7 @@ def allreduce_s(link, message_bytes, ranks, end):
     17.7
     """
     here = numbers(link, ranks, end)
-    if not link.key.startswith(ONESHOT):
+    if not oneshot(link):
         return collectives.protocol_allreduce_s(message_bytes, ranks, **here)
     rate, start = here["link_bytes_per_s"], here["allreduce_latency_s"]
     one = collectives.oneshot_allreduce_s(message_bytes, ranks, rate, start)
