@@ -2,12 +2,14 @@
 
 import re
 import tomllib
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
+from ..vocabulary import NAMES
 from .configs import parse_config, read_config
-from .sourced import load, pick
+from .sourced import Sourced, load, pick
 
 FILE = "models.toml"
 SHAPES = "shapes.toml"
@@ -15,13 +17,17 @@ ABOUT = ("like", "source")  # keys of a shape that no config.json has
 HUB = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)")
 
 
+@lru_cache(maxsize=None)
 def model(key):
-    """The numbers of the model `key`.
+    """The numbers of the model `key`: those of its shape, and what no config says.
 
     >>> model("qwen3.8-27b-nvfp4").layers
     64.0
     """
-    return pick(FILE, key)
+    found = pick(FILE, key)
+    shape = {name: Sourced(number, NAMES[name].unit, "computed", f"the shape {key}: {_tables()[key]['source']}", "today")
+             for name, number in find_config(key).numbers.items() if number}
+    return replace(found, numbers=shape | found.numbers)
 
 
 def models():
