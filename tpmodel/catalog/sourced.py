@@ -87,7 +87,7 @@ class Entry:
 def _number(name, entry):
     """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not in tpmodel/terms.py: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
+        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
     known = [f.name for f in fields(Sourced)]
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
         raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
