@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
-from tpmodel.catalog import gpus, links, models
+from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, View, formula
 from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
 from tpmodel.tree import Node, walk
@@ -333,7 +333,7 @@ def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
 def test_every_name_of_the_vocabulary_is_used():
     """A term that nothing uses is dead: no formula, no parameter, no figure, no number of the catalog."""
     used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
-    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values()):
+    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values(), *assumptions.assumptions().values()):
         used |= set(entry.numbers)
     for make in figures.ALL:
         for nodes in make().recorded.values():
