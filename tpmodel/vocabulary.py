@@ -1,12 +1,13 @@
-"""The one vocabulary: every name a formula may use, with symbol, unit, domain and meaning.
+"""The one vocabulary: every name a formula may use, with symbol, unit, domain, theme and meaning: the rows of terms.csv.
 
 A name's suffix is its unit in SI base units; counts are bare nouns. A parameter or a formula
 whose name is not here is refused when it is defined. The book's symbol table is made from this.
 """
 
+import csv
 import math
-
-from .terms import SIZES, TIMES
+from dataclasses import dataclass
+from importlib import resources
 
 DOMAINS = {
     "real": ("a finite number", lambda lo, hi: True),
@@ -20,7 +21,25 @@ DOMAINS = {
     "int>=1": ("a whole number >= 1", lambda lo, hi: lo >= 1),
 }
 
-NAMES = {**SIZES, **TIMES}
+
+@dataclass(frozen=True)
+class Term:
+    """One name: its LaTeX symbol, unit (empty for a plain number), domain, theme in the book's table, and meaning."""
+
+    symbol: str
+    unit: str
+    domain: str
+    theme: str
+    meaning: str
+
+
+def _read():
+    """{name: Term} of terms.csv."""
+    text = (resources.files(__package__) / "terms.csv").read_text(encoding="utf-8")
+    return {row.pop("name"): Term(**row) for row in csv.DictReader(text.splitlines())}
+
+
+NAMES = _read()
 
 RESERVED = frozenset(
     "break case catch class const continue debugger default delete do else enum export extends false finally for "
@@ -32,7 +51,7 @@ RESERVED = frozenset(
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/terms.py: add it there with symbol, unit, domain and meaning")
+        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme and meaning")
     return NAMES[name]
 
 

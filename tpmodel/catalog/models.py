@@ -1,6 +1,5 @@
 """Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
 
-import re
 import tomllib
 from dataclasses import replace
 from functools import lru_cache
@@ -13,8 +12,7 @@ from .sourced import Sourced, load, pick
 
 FILE = "models.toml"
 SHAPES = "shapes.toml"
-ABOUT = ("like", "source")  # keys of a shape that no config.json has
-HUB = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)")
+ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
 
 
 @lru_cache(maxsize=None)
@@ -57,8 +55,7 @@ def repository(name):
     >>> repository("qwen3-32b"), repository("qwen3.8-27b-nvfp4")
     ('Qwen/Qwen3-32B', None)
     """
-    found = HUB.match(_tables().get(name, {}).get("source", ""))
-    return found and found[1]
+    return _tables().get(name, {}).get("repository")
 
 
 def find_config(name):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..catalog.sourced import Entry, Sourced
+from ..catalog.sourced import Sourced
 from . import one_pass, placement
 
 SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
@@ -14,7 +14,7 @@ BATCHES = tuple(2**i for i in range(1, 11))
 def with_bandwidth(link, bytes_per_s):
     """The same link at another bandwidth, exactly known."""
     rate = Sourced(bytes_per_s, "byte/s", "computed", "the crossover's search", "today")
-    return Entry(link.key, link.name, {**link.numbers, "link_bytes_per_s": rate})
+    return replace(link, numbers={**link.numbers, "link_bytes_per_s": rate})
 
 
 def meeting_bytes_per_s(link, tp_rate, pp_rate):

@@ -12,7 +12,6 @@ from ..catalog.links import link as find_link
 from ..catalog.models import find_config, repository, shapes
 from ..split import fastest, parse_reserves
 from ..units import GIB
-from ..vllm.embed import known
 from ..vllm.engine import Refused, version
 from ..vllm.memory import KV_BYTES
 from . import assume, crossover, placement, speed, verdict
@@ -66,7 +65,7 @@ def plan(model, gpus, parallel="auto", layers=None, link=DEFAULT_LINK, kv_dtype=
                         for f in tried]
     best["crossover"] = _crossover(config, cards, wire, tried, setting, best, batch, mtp, part)
     path = Path(model)
-    name = repository(model) or (known(model)[0] if model in shapes() else str(path if path.is_dir() else path.parent))
+    name = repository(model) or (model if model in shapes() else str(path if path.is_dir() else path.parent))
     best["command"] = command(name, best, context, setting.kv_dtype, config.kv_dtype, cards, mtp, batch) if best["fits"] else ""
     best["link"], best["other_links"] = wire.key, [key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers and key != wire.key]
     best["verdict"] = verdict.sentence(best, tried, part, batch, len(cards)) + verdict.meeting(best["crossover"], part)
