@@ -53,18 +53,33 @@ def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
 
 
 @formula
-def gap_allreduce_s(round_tokens, decode_tokens_per_s, weight_read_s, kv_read_s, layers):
-    r"""Time of one all-reduce that would explain a measured rate, $t_{ar}^{*} = \max(0, e / r - t_w - t_{kv}) / n_{ar}$.
+def unexplained_s(round_tokens, measured_tokens_per_s, round_s):
+    r"""Time of a measured step that the model leaves unexplained, $t_u = e / r_m - t_r$.
 
     round_tokens : e, tokens that a step confirms: 1 without speculative decoding [token]
-    decode_tokens_per_s : r, as measured [token/s]
-    weight_read_s, kv_read_s : t_w, t_kv [s]
-    layers : L; two all-reduces each [1]
-    returns : 0 when the rate beats the reads [s]
-    limits : all of the gap is put on the link, also what belongs to launches or heat.
-    source : pass_s solved for t_ar
+    measured_tokens_per_s : r_m [token/s]
+    round_s : t_r, the model's step with its drafts; without them the pass [s]
+    returns : negative where the measured step is the faster one [s]
+    limits : one stream.
+    source : a difference
 
-    >>> round(gap_allreduce_s(1, 40, 0.0223, 0, 64) * 1e6, 1)
-    21.1
+    >>> round(unexplained_s(round_tokens=1, measured_tokens_per_s=40, round_s=0.0223) * 1e3, 1)
+    2.7
     """
-    return ops.maximum(0, round_tokens / decode_tokens_per_s - weight_read_s - kv_read_s) / allreduces(layers)
+    return round_tokens / measured_tokens_per_s - round_s
+
+
+@formula
+def gap_allreduce_s(communication_s, unexplained_s, layers):
+    r"""Time of one all-reduce that would explain a measured rate, $t_{ar}^{*} = \max(0, t_{comm} + t_u) / n_{ar}$.
+
+    communication_s, unexplained_s : t_comm, t_u [s]
+    layers : L; two all-reduces each [1]
+    returns : 0 when the rate beats all but the all-reduces [s]
+    limits : all of the gap is put on the link, also what belongs to the engine, to launches or heat.
+    source : round_s = e / r_m solved for t_ar
+
+    >>> round(gap_allreduce_s(communication_s=0.00256, unexplained_s=0.00128, layers=64) * 1e6, 1)
+    30.0
+    """
+    return ops.maximum(0, communication_s + unexplained_s) / allreduces(layers)
