@@ -13,7 +13,7 @@ from tpmodel.catalog.unequal import CARDS, MODEL, batch
 from tpmodel.evidence import article2 as a2
 from tpmodel.evidence.claims import findings, summary
 from tpmodel.formula import solve, symbol
-from tpmodel.formulas import pipeline, weights
+from tpmodel.formulas import collectives, passes, pipeline, weights
 from tpmodel.split import batch_s, fastest, parse_layers, split
 
 ROWS = {finding.id: finding for finding in findings()}
@@ -197,8 +197,8 @@ def test_three_gpus_and_a_display():
 # --- where TP meets PP ---------------------------------------------------------------------------
 
 def test_meeting_point_by_sympy_and_by_trial():
-    equation = (pipeline.tensor_parallel_s.expr(ranks=2, allreduce_latency_s=0)
-                - pipeline.pipeline_s.expr(transfer_s=pipeline.transfer_s.expr()))
+    carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2, allreduce_latency_s=0))
+    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0) - pipeline.pipeline_s.expr(transfer_s=pipeline.transfer_s.expr())
     solved = solve(equation, "link_bytes_per_s")
     v = a2.view(allreduce_latency_s=0)
     names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68, "message_bytes": v.message_bytes}
