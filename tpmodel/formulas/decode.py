@@ -8,10 +8,8 @@ from .passes import weight_read_s
 
 @formula
 def decode_tokens_per_s(pass_s):
-    r"""Decode rate of one stream, $r = 1/t$.
+    r"""Decode rate of one stream.
 
-    pass_s : t, of a pass of one token [s]
-    returns : r [token/s]
     limits : one token a pass.
     source : a reciprocal
 
@@ -23,10 +21,9 @@ def decode_tokens_per_s(pass_s):
 
 @formula
 def decode_bound_tokens_per_s(read_bytes, ranks, memory_bytes_per_s):
-    r"""Decode rate if only the weight read took time, at the data-sheet bandwidth, $r_w = N B_{mem} / W$.
+    r"""Decode rate if only the weight read took time, at the data-sheet bandwidth.
 
-    read_bytes, ranks, memory_bytes_per_s : as in weight_read_s
-    returns : r_w, a bound on steps that nothing beats [token/s]
+    returns : r_w, a bound on steps that nothing beats
     limits : one token a step; speculative decoding confirms more tokens a read.
     source : weight_read_s with eta = 1
 
@@ -38,11 +35,9 @@ def decode_bound_tokens_per_s(read_bytes, ranks, memory_bytes_per_s):
 
 @formula
 def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
-    r"""Decode rate as a fraction of the weight-read bound, $\varphi = r / r_w$.
+    r"""Decode rate as a fraction of the weight-read bound.
 
-    decode_tokens_per_s : r [token/s]
-    decode_bound_tokens_per_s : r_w [token/s]
-    returns : phi, 0 to 1 [1]
+    returns : phi, 0 to 1
     limits : as its two rates
     source : a quotient
 
@@ -54,13 +49,10 @@ def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
 
 @formula
 def unexplained_s(round_tokens, measured_tokens_per_s, round_s):
-    r"""Time of a measured step that the model leaves unexplained, $t_u = e / r_m - t_r$.
+    r"""Time of a measured step that the model leaves unexplained.
 
-    round_tokens : e, tokens that a step confirms: 1 without speculative decoding [token]
-    measured_tokens_per_s : r_m [token/s]
-    round_s : t_r, the model's step with its drafts; without them the pass [s]
-    returns : negative where the measured step is the faster one [s]
-    limits : one stream.
+    returns : negative where the measured step is the faster one
+    limits : one stream; without drafts the round is the pass.
     source : a difference
 
     >>> round(unexplained_s(round_tokens=1, measured_tokens_per_s=40, round_s=0.0223) * 1e3, 1)
@@ -71,11 +63,9 @@ def unexplained_s(round_tokens, measured_tokens_per_s, round_s):
 
 @formula
 def gap_allreduce_s(communication_s, unexplained_s, layers):
-    r"""Time of one all-reduce that would explain a measured rate, $t_{ar}^{*} = \max(0, t_{comm} + t_u) / n_{ar}$.
+    r"""Time of one all-reduce that would explain a measured rate.
 
-    communication_s, unexplained_s : t_comm, t_u [s]
-    layers : L; two all-reduces each [1]
-    returns : 0 when the rate beats all but the all-reduces [s]
+    returns : 0 when the rate beats all but the all-reduces
     limits : all of the gap is put on the link, also what belongs to the engine, to launches or heat.
     source : round_s = e / r_m solved for t_ar
 

@@ -42,6 +42,22 @@ def of_card(card, name, assumed, end):
     return card.numbers[name].base_range[end] if name in card.numbers else assumed[end]
 
 
+def source(card, name, key):
+    """The number of the catalog that `of_card` takes: the card's own, or what is assumed."""
+    return card.numbers.get(name) or assumed(key).numbers[name]
+
+
+def gap_source(engine):
+    """The number of the catalog behind `gap_range_s`."""
+    return next((entry for name, entry in ENGINES.items() if name in engine.lower()), assumed("engine")).numbers["gap_s"]
+
+
+def mfu_source(config, card):
+    """{"mfu_frac": the number of the catalog that a pass takes}: of this model, of this card, or of every card in 16 bits."""
+    own = models().get(config.name)
+    return {"mfu_frac": own.numbers["mfu_frac"] if own and "mfu_frac" in own.numbers else source(card, "mfu_frac", "bf16")}
+
+
 def achieved_frac(card, end):
     """Of the card's memory bandwidth."""
     return of_card(card, "achieved_frac", ACHIEVED, end)

@@ -5,11 +5,19 @@ import json
 
 def run(args):
     """Memory, context and speed of a model on GPUs, for one way to split it or the best of all, and the line that serves it."""
-    from .plan import plan as make
+    from .plan import make
+    from .values import Ask
+    from .why import lines, why
 
     layers = None if args.layers is None else _layers(args.layers)
-    found = make(args.model, args.gpu, args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
-                 args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal)
+    made = make(Ask(args.model, tuple(args.gpu), args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
+                    args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal))
+    found = made.document()
+    if args.why:
+        found["why"] = why(made, args.why)
+        if not args.json:
+            print(lines(found["why"]))
+            return 0
     if args.json:
         print(json.dumps(found, allow_nan=False))
         return 0
@@ -64,6 +72,7 @@ def add_arguments(command):
     add("--engine", default="vllm-0.33", help="the vLLM version whose rules count (default: %(default)s)")
     add("--goal", default="decode", help="what auto compares: decode or prefill (default: %(default)s)")
     add("--catalog", help="a TOML file with GPUs and links of your own")
+    add("--why", metavar="NAME", help="print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...")
     add("--explain", action="store_true", help="print every term and assumption")
     add("--json", action="store_true", help="print JSON")
     command.set_defaults(run=run)

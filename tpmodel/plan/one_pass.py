@@ -14,6 +14,7 @@ from .placement import body_bytes, cache_bytes, head_bytes, loads, reads, touche
 BF16_BYTES = 2
 FAST = assume.ENDS.index("high")
 FULL = ("full", "latent")
+WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
 UNSPLIT = ("embedding", "vision", "mtp", "head")  # modules that no token of a prompt is multiplied with
 
 
@@ -81,6 +82,18 @@ def view(config, placement, link, job, end):
     return max(_stages(config, placement, link, job, end), key=lambda v: v.busy_s)
 
 
+def whole(config, placement, link, job, end, found):
+    """The job's pass as one view: of the slowest GPU, and where stages or copies follow each other, with their sums from the terms `found`."""
+    v = view(config, placement, link, job, end)
+    if len(placement.layers) == 1 and not placement.offloaded_bytes:
+        return v
+    sent = ("all-reduces", "hand-overs", "offload copies")
+    sums = {"busy_s": [name for name in found if name in WORK], "communication_s": [name for name in found if name in sent]}
+    means = {name: sum(found[part][end] for part in parts) / job.passes for name, parts in sums.items()}
+    said = {name: "the sum of " + ", ".join(f"{part} {found[part][end] / job.passes * 1e3:.3g} ms" for part in parts) for name, parts in sums.items()}
+    return v.given(**means).sourced(**said)
+
+
 def _end(config, placement, link, job, end):
     """{term: seconds} at one end of all ranges; `busy` is what the GPUs work, `shares` how that divides in the slowest."""
     stages = _stages(config, placement, link, job, end)
@@ -124,8 +137,9 @@ def _stages(config, placement, link, job, end):
             "mfu_frac": mfu_frac(config, card, "bf16", end),
             "linear_s": linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end)}
         gap_s = assume.gap_range_s(job.engine)[end] if job.waits else 0
-        found.append(stage(card, link, end, ranks=placement.ranks, tokens=job.tokens, context_tokens=job.context_tokens, gap_s=gap_s,
-                           sequences=job.sequences, **folded))
+        v = stage(card, link, end, ranks=placement.ranks, tokens=job.tokens, context_tokens=job.context_tokens, gap_s=gap_s,
+                  sequences=job.sequences, **folded)
+        found.append(v.sourced(gap_s=assume.gap_source(job.engine), **assume.mfu_source(config, card)))
     return found
 
 
@@ -144,6 +158,7 @@ def stage(card, link, end, sequences=1, **folded):
     held = {"element_bytes": BF16_BYTES, "memory_bytes_per_s": card.numbers["memory_bytes_per_s"].base_range[end],
             "achieved_frac": assume.achieved_frac(card, end), "attention_flop_per_s": rate(card, "bf16", end)}
     sources = {name: number for entry in (card, link) for name, number in entry.numbers.items() if name in ("memory_bytes_per_s", *LINK_NAMES)}
+    sources |= {"attention_flop_per_s": card.numbers["bf16_flop_per_s"], "achieved_frac": assume.source(card, "achieved_frac", "card")}
     def each_meets_its_own(v):
         """the attention of one sequence, as many times as there are sequences"""
         return sequences * v(one.attention_s, tokens=v.tokens / sequences)
@@ -164,8 +179,8 @@ LINK_NAMES = ("link_bytes_per_s", "allreduce_latency_s", "bulk_latency_s")
 GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "cache_read_bytes": "counted: the cached layers, and each state read and written",
           "linear_s": "the sum over modules of 2 p T / (N mu R), each in its format", "allreduces": "counted from the layers",
-          "achieved_frac": "assumed of every card, or measured on this one", "mfu_frac": "assumed of every card, or measured",
-          "gap_s": "the engine's range"}
+          **dict.fromkeys(("hidden", "heads", "head_elements", "full_layers"), "the model's shape"), "element_bytes": "activations in 16 bits",
+          **dict.fromkeys(("tokens", "context_tokens", "ranks"), "asked for")}
 
 
 def draft_view(config, cards, link, ranks, sequences, drafts, end):

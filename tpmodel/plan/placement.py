@@ -139,7 +139,7 @@ def with_offload(config, placement, setting, budget, batch):
     pool = plan_model(config, setting, 0.0)
     room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget)) - batch * (pool.needed_bytes + pool.block_bytes)
     whole_bytes = placement.weights_bytes[0]
-    held = max(1.0, min(whole_bytes, room))
+    held = max(1.0, min(whole_bytes, math.floor(room)))  # whole bytes: the cache of the context fits to the byte
     return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks, offloaded_bytes=(whole_bytes - held) * placement.ranks)
 
 
@@ -183,15 +183,14 @@ def memories(config, placement, setting, budget, end):
 
 def longest(config, placement, setting, found, batch=1):
     """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 when the weights leave no room."""
-    return room_tokens(config, placement, setting, min(gpu.kv_pool_bytes for gpu in found), batch)
+    room = min(gpu.kv_pool_bytes for gpu in found)
+    return int(pool(config, placement, setting, room / batch).fitting_tokens) if room > 0 else 0
 
 
-def room_tokens(config, placement, setting, pool_bytes, batch):
-    """The same from the bytes that the fullest GPU has for its cache."""
-    if pool_bytes <= 0:
-        return 0
+def pool(config, placement, setting, pool_bytes):
+    """The engine's own plan for so many bytes of cache on the fullest GPU."""
     stages = placement.layers if placement.kind == "pp" else ()
-    return int(plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes / batch).fitting_tokens)
+    return plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes)
 
 
 def engine_setting(rules, kv_dtype, context_tokens, drafts, ranks=1):
