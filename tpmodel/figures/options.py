@@ -1,17 +1,18 @@
 """Choices that several figures share."""
 
-from ..catalog.articles import LINK, MODEL
+from ..catalog.articles import GPU, LINK, MODEL
 from ..catalog.links import link
 from ..catalog.models import find_config
 from ..plan import assume, wire
+from ..plan.blocks import article_plan
 from ..plan.placement import cache_bytes
-from ..units import DTYPE_BYTES, GB, MS, US
+from ..units import DTYPE_BYTES, GB, GIB, MIB, MS, US
 from ..vllm.engine import Setting
 
 TP = {"1 GPU": {"ranks": 1}, "2 GPUs": {"ranks": 2}, "4 GPUs": {"ranks": 4}, "8 GPUs": {"ranks": 8}}
 KV_DTYPES = {name: {"kv_element_bytes": DTYPE_BYTES[name.lower()]} for name in ("BF16", "FP8")}
 NVFP4_BYTES = (4 + 8 / 16) / 8  # 4 bits, and one 8-bit scale for each 16 elements
-WEIGHT_DTYPES = {name: {"weight_element_bytes": size} for name, size in
+WEIGHT_DTYPES = {name: {"element_bytes": size} for name, size in
                  (("BF16", DTYPE_BYTES["bf16"]), ("FP8", DTYPE_BYTES["fp8"]), ("NVFP4", NVFP4_BYTES))}
 ACTIVATION_DTYPES = {name: {"element_bytes": DTYPE_BYTES[name.lower()]} for name in ("BF16", "FP8")}
 
@@ -19,6 +20,10 @@ AS_COUNTED = "as counted and measured"
 """The preset of every figure that shows what `plan` answers for the article's pair."""
 CONFIG = find_config(MODEL.key)
 SHM = wire.numbers(link("shm"), 2, assume.ENDS.index("mid"))
+NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
+DRIVER = f"{GPU.reported_bytes / MIB:,.0f} MiB, as its driver reports"
+BUILD_GB = f"{CONFIG.weights_bytes / GB:.10g}"
+LONGEST_TOKENS = f"{article_plan('0.33', vram_bytes=GPU.reported_bytes, weights_bytes=CONFIG.weights_bytes).fitting_tokens:.0f}"
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
     "read_bytes": f"{CONFIG.read_bytes / GB:.10g}",
