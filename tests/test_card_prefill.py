@@ -1,5 +1,7 @@
 """One card and one prompt: numbers worked by hand, limits, and the same sums done another way."""
 
+import math
+
 import numpy as np
 import pytest
 import sympy
@@ -8,11 +10,11 @@ from tpmodel import figures
 from tpmodel.catalog.articles import GPU, MODEL
 from tpmodel.catalog.links import link
 from tpmodel.evidence.prompts import points, prompt
-from tpmodel.figures.card import DRIVER, fitting_tokens, left
+from tpmodel.figures.card import DRIVER
 from tpmodel.figures.options import AS_COUNTED
 from tpmodel.figures.prefill import decode
 from tpmodel.formula import symbol
-from tpmodel.formulas import card, collectives, memory, passes as one, prefill
+from tpmodel.formulas import card, collectives, passes as one, prefill
 from tpmodel.plan.plan import plan
 
 CARD, MESSAGE, LENGTH = figures.card_memory(), figures.message_time(), figures.prompt_time()
@@ -30,16 +32,15 @@ def test_the_mtp_layer_counted_matrix_by_matrix():
 def test_the_articles_card_by_hand():
     v = CARD.view()
     expected = 0.92 * 16 * GIB - 10e9 - 1.2 * GIB - 262144 * 16 * 2 * 2 * 256 - 48 * 24 * 128 * 128 * 4
-    assert left(v) == pytest.approx(expected, abs=1)
-    assert left(CARD.view({"card": DRIVER})) - left(v) == pytest.approx(0.92 * (16311 - 16384) * 2**20, abs=1)
+    assert v.left_bytes == pytest.approx(expected, abs=1)
+    assert CARD.view({"card": DRIVER}).left_bytes - v.left_bytes == pytest.approx(0.92 * (16311 - 16384) * 2**20, abs=1)
 
 
 @pytest.mark.parametrize("settings", [{}, {"mtp_layer": "BF16 layer, 3 drafts"}, {"tp": "8 GPUs"}, {"build_bytes": "28"}])
 def test_what_fits_leaves_nothing_for_one_more_token(settings):
     v = CARD.view(settings)
-    room = fitting_tokens(v)
-    full = v.extended(kv_cache_bytes=v(memory.kv_cache_bytes, context_tokens=room))
-    assert 0 <= left(full) < v.kv_bytes_per_token
+    full = v.extended(context_tokens=math.floor(v.room_tokens))
+    assert 0 <= full.left_bytes < v.kv_bytes_per_token
 
 
 def test_drafts_cost_a_state_each_and_the_mtp_layer_a_cache():
@@ -54,7 +55,7 @@ def test_drafts_cost_a_state_each_and_the_mtp_layer_a_cache():
 def test_the_verdict_in_words(settings, words):
     shown = CARD.shown_texts(settings)
     assert words in shown["readout-decides"]
-    assert shown["readout-verdict"].startswith("Fits") == (left(CARD.view(settings)) >= 0)
+    assert shown["readout-verdict"].startswith("Fits") == (CARD.view(settings).left_bytes >= 0)
 
 
 def test_the_bars_end_where_the_table_says():
@@ -62,7 +63,7 @@ def test_the_bars_end_where_the_table_says():
     artists = {artist.get_gid(): artist for artist in canvas.axes[0].patches}
     v = CARD.view({"mtp_layer": "BF16 layer, 3 drafts"})
     end = artists["card-memory-kv"].get_xy()[:, 0].max()
-    assert end == pytest.approx(100 * (v(memory.used_bytes) + v.state_pool_bytes) / v.vram_bytes)
+    assert end == pytest.approx(100 * (v.used_bytes + v.state_pool_bytes) / v.vram_bytes)
 
 
 def test_a_prompt_by_hand():
