@@ -3,6 +3,7 @@
 For batches of documents or prompts (arithmetic, not decode): a long run is paced by its slowest stage.
 """
 
+from . import inputs
 from .catalog.gpus import gpu
 from .catalog.links import link as find_link
 from .catalog.models import model as find_model
@@ -10,6 +11,7 @@ from .formula import View
 from .formulas import collectives, memory, pipeline, weights
 from .units import GIB
 
+MOST_GIB, MOST_TOKENS = 1e6, 1e9
 BATCHES = 16  # of a run; fill and drain are shared among them
 SHAPE = ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_elements", "vocabulary", "element_bytes",
          "loaded_extra_bytes", "overhead_bytes", "mfu_frac")
@@ -32,30 +34,12 @@ def fastest(layers, rates, rooms):
     return found
 
 
-def parse_layers(text, layers, count):
-    """The layers of each of `count` GPUs from a text like "20,14"; anything else is refused."""
-    parts = text.split(",")
-    wanted = f"it must be {count} whole numbers >= 1 with a comma between, {layers} in all"
-    if len(parts) != count or not all(part.strip().isascii() and part.strip().isdigit() and len(part) < 10 for part in parts):
-        raise ValueError(f"layers = {text!r} is not accepted: {wanted}")
-    found = [int(part) for part in parts]
-    if min(found) < 1 or sum(found) != layers:
-        raise ValueError(f"layers = {text!r} is not accepted: {wanted} (it adds up to {sum(found)})")
-    return found
-
-
 def parse_reserves(text, count):
     """GiB taken before the engine starts on each of `count` GPUs, from a text like "1.4,0"; "0" stands for all."""
-    parts = text.split(",")
-    try:
-        found = [float(part if part.isascii() and "_" not in part else "") for part in parts]
-    except ValueError:
-        found = [-1.0]
-    if len(found) == 1:
-        found *= count
-    if len(found) != count or not all(0 <= number < 1e6 for number in found):
-        wanted = f"one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}"
-        raise ValueError(f"reserve-gib = {text!r} is not accepted: it must be {wanted}")
+    found = [inputs.as_real(part) for part in text.split(",")]
+    found = found * count if len(found) == 1 else found
+    if len(found) != count or not all(number is not None and 0 <= number < MOST_GIB for number in found):
+        raise inputs.refused("reserve-gib", text, f"it must be one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}")
     return found
 
 
@@ -89,6 +73,9 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
     """The fastest partition of `model` over `gpus` (catalog names, first stage first), or the given one, as plain values."""
     if len(gpus) < 2:
         raise ValueError(f"gpu = {', '.join(gpus) or 'none'} is not accepted: a split needs at least 2 GPUs")
+    for name, value in (("tokens", sequence_tokens), ("batch-tokens", batch_tokens)):
+        if not 1 <= value <= MOST_TOKENS:
+            raise inputs.refused(name, value, f"it must be a number of tokens from 1 to {MOST_TOKENS:,.0f}")
     entry, cards = _needs(find_model(model), SHAPE), [_needs(gpu(name), ("vram_bytes", "bf16_flop_per_s")) for name in gpus]
     wire = _needs(find_link(link), ("link_bytes_per_s",))
     count, total = len(cards), int(entry.layers)
@@ -105,7 +92,7 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
         weights.usable_bytes, reported_bytes=card.values().get("reported_bytes", card.vram_bytes), reserve_bytes=reserve * GIB)))
         for card, held, reserve in zip(cards, tables, reserves)]
     rates = [card.bf16_flop_per_s for card in cards]
-    found = parse_layers(layers, total, count) if layers is not None else fastest(total, rates, rooms)
+    found = list(inputs.layers(layers, "layers", count, total)) if layers is not None else fastest(total, rates, rooms)
     stages = [_stage(v, *row) for row in zip(cards, found, tables, rooms)]
     fits = all(n <= room for n, room in zip(found, rooms))
     mfu, wires = (e.numbers[n].base_range for e, n in ((entry, "mfu_frac"), (wire, "link_bytes_per_s")))

@@ -6,6 +6,7 @@ whose name is not here is refused when it is defined. The book's symbol table is
 
 import math
 
+from .inputs import shown
 from .terms import SIZES, TIMES
 
 DOMAINS = {
@@ -57,9 +58,7 @@ def assumptions(name):
 def refuse(name, value):
     """The ValueError for a bad `value` of `name`: name, unit, value, what is accepted."""
     unit = f" [{NAMES[name].unit}]" if NAMES[name].unit else ""
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return ValueError(f"{name}{unit} = {shown} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
+    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
 
 
 def check(name, value):

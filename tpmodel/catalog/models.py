@@ -4,8 +4,8 @@ import re
 import tomllib
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 
+from .. import inputs
 from .configs import parse_config, read_config
 from .sourced import load, pick
 
@@ -63,7 +63,7 @@ def find_config(name):
     """
     if name in shapes():
         return parse_config(shapes()[name], None, name)
-    if name and Path(name).exists():
+    if name and inputs.exists(name, "model"):
         return read_config(name)
     raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
 

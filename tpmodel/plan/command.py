@@ -2,12 +2,14 @@
 
 import json
 
+from .. import inputs
+
 
 def run(args):
     """Memory, context and speed of a model on GPUs, for one way to split it or the best of all, and the line that serves it."""
     from .plan import plan as make
 
-    layers = None if args.layers is None else _layers(args.layers)
+    layers = None if args.layers is None else inputs.layers(args.layers)
     found = make(args.model, args.gpu, args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
                  args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal)
     if args.json:
@@ -34,13 +36,6 @@ def run(args):
     if found["command"]:
         print(found["command"])
     return 0
-
-
-def _layers(text):
-    parts = text.split(",")
-    if not all(part.strip().isascii() and part.strip().isdigit() and len(part) < 10 for part in parts):
-        raise ValueError(f"layers = {text!r} is not accepted: it must be whole numbers >= 1 with commas between")
-    return tuple(map(int, parts))
 
 
 def add_arguments(command):

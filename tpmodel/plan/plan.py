@@ -3,9 +3,11 @@
 import json
 import math
 import shlex
+from decimal import ROUND_FLOOR, Context
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from .. import inputs
 from ..catalog import sourced
 from ..catalog.gpus import gpu
 from ..catalog.links import link as find_link
@@ -20,6 +22,7 @@ from . import assume, crossover, placement, speed
 KINDS = ("one", "offload", "tp", "pp")
 DEFAULT_LINK = "shm"
 NATIVE_TOKENS = 32768  # where a config.json prints no length
+LATENT_ONLY, NEVER_LATENT = ("fp8_ds_mla",), ("nvfp4",)  # vLLM 0.33 has no kernels for the other kind of cache
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
 LONG_CHUNKS_BYTES = 70 * GIB  # from here on vllm serve takes more tokens a pass by default than CHUNK_TOKENS
 
@@ -39,6 +42,10 @@ def plan(model, gpus, parallel="auto", layers=None, link=DEFAULT_LINK, kv_dtype=
     config = find_config(model)
     if mtp and not config.draft_layers:
         raise ValueError(f"mtp = {mtp} is not accepted: {model} has no MTP layer")
+    latent = any(layer.kind == "latent" for layer in config.order)
+    if kv_dtype in LATENT_ONLY and not latent or kv_dtype in NEVER_LATENT and latent:
+        raise inputs.refused("kv_dtype", kv_dtype, f"{model} has {'a' if latent else 'no'} latent cache: {', '.join(LATENT_ONLY)} "
+                             f"is for models with one, {', '.join(NEVER_LATENT)} for models without")
     native = config.native_tokens or NATIVE_TOKENS
     if context is not None and context > native:
         raise ValueError(f"context = {context} is not accepted: it must be at most {native}, the native length of {model}")
@@ -63,13 +70,13 @@ def plan(model, gpus, parallel="auto", layers=None, link=DEFAULT_LINK, kv_dtype=
                         for f in tried]
     best["crossover"] = _crossover(config, cards, wire, tried, setting, best, batch, mtp, part)
     path = Path(model)
-    name = repository(model) or (known(model)[0] if model in shapes() else str(path if path.is_dir() else path.parent))
+    name = repository(model) or (known(model)[0] if model in shapes() else inputs.plain(path if path.is_dir() else path.parent))
     best["command"] = command(name, best, context, setting.kv_dtype, config.kv_dtype, cards, mtp, batch) if best["fits"] else ""
     best["link"] = wire.key
     best["verdict"] = _verdict(best, tried, part, batch) + _meeting(best["crossover"], part)
     best["assumptions"] = assume.words(wire, best["split"]["kind"], config, mtp, acceptance) + refusals
     if best["util"] < util:
-        best["assumptions"].append(f"--gpu-memory-utilization is {best['util']:g} in place of {util:g}: vLLM takes the same share of each GPU, and no more is free")
+        best["assumptions"].append(f"--gpu-memory-utilization is {share(best['util'])} in place of {util:g}: vLLM takes the same share of each GPU, and no more is free")
     if name == model in shapes():
         best["assumptions"].append(f"no repository of {model} is known: put the folder or the name of your build in its place")
     return best
@@ -191,10 +198,19 @@ def _verdict(best, tried, part, batch):
     return said + f"; {part} is limited by the {best[part]['limited_by']}"
 
 
+def share(frac):
+    """A fraction of the memory with six digits, never more than it is.
+
+    >>> share(0.92), share(0.9239999999)
+    ('0.92', '0.923999')
+    """
+    return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
+
+
 def command(name, found, context, kv_dtype, default_kv_dtype, cards, mtp, batch):
     """The line that starts vLLM this way."""
     kind, layers = found["split"]["kind"], found["split"]["layers"]
-    words = ["vllm", "serve", name, "--max-model-len", context or found["max_context_tokens"], "--gpu-memory-utilization", f"{found['util']:g}"]
+    words = ["vllm", "serve", name, "--max-model-len", context or found["max_context_tokens"], "--gpu-memory-utilization", share(found["util"])]
     if kv_dtype != default_kv_dtype:  # without the flag vLLM takes what the build says
         words += ["--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)]
     if kind == "tp":
