@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, View, formula
-from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
+from tpmodel.formulas import collectives, decode, memory
 from tpmodel.tree import Node, walk
-from tpmodel.vllm import rules
 from tpmodel.vocabulary import DOMAINS, NAMES, check
 
 FORMULAS = list(REGISTRY.values())

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from importlib import resources
 
+from .inputs import shown
+
 DOMAINS = {
     "real": ("a finite number", lambda lo, hi: True),
     ">=0": ("a finite number >= 0", lambda lo, hi: lo >= 0),
@@ -76,9 +78,7 @@ def assumptions(name):
 def refuse(name, value):
     """The ValueError for a bad `value` of `name`: name, unit, value, what is accepted."""
     unit = f" [{NAMES[name].unit}]" if NAMES[name].unit else ""
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return ValueError(f"{name}{unit} = {shown} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
+    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
 
 
 def check(name, value):
