@@ -55,7 +55,10 @@ def test_the_alarm_says(rate, tokens, words):
 def test_the_alarm_names_the_transport():
     said = lambda rate, **more: figures.alarm().shown_texts({"decode_tokens_per_s": rate, **more})["readout-gap"]
     assert "NCCL through host memory" in said("40") and "more than a link takes" in said("20")
-    assert "one GPU makes none" in said("10", tp="1 GPU") and "nothing to explain" in said("50")
+    assert "nothing to explain" in said("50") and "nothing to explain" in said("60", tp="1 GPU")
+    one = figures.alarm().shown_texts({"decode_tokens_per_s": "10", "tp": "1 GPU"})
+    assert "one GPU makes no all-reduce" in one["readout-gap"] and "µs" not in one["readout-gap"]
+    assert "suspect" in one["readout-ratio"] and "link" not in one["readout-ratio"]
 
 
 def test_drafts_that_are_never_accepted_only_cost():

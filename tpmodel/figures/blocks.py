@@ -10,7 +10,7 @@ from ..live.marks import Axes, Line, Table, bar
 from ..units import GIB
 from ..vllm import rules
 from ..vllm.engine import version
-from .options import KV_DTYPES, TP
+from .options import KV_DTYPES, TP, note
 
 NULL_BLOCKS, FULL_GROUPS = 1, 1
 INPUT_BYTES = 2  # the convolution's inputs are BF16
@@ -55,6 +55,9 @@ def at(v, overhead):
     return v.extended(pool_blocks=rules.pool_blocks(kv_pool_bytes=pool, block_bytes=v.block_bytes))
 
 
+NO_ROOM = note(lambda v: at(v, OVERHEAD[0]).pool_blocks < 1, "no memory is left for a block")
+
+
 def longest(v, overhead):
     """The largest length that starts."""
     found = at(v, overhead)(rules.fitting_tokens, null_blocks=NULL_BLOCKS, full_groups=FULL_GROUPS, block_tokens=v.aligned_block_tokens)
@@ -79,13 +82,13 @@ def context_blocks():
         caption="Bars: blocks of the pool, for a low, middle and high overhead. The line: what one sequence of this context needs, "
                 "and the null block.",
         controls=(
-            Choice("card", "Memory of a GPU", {words: {"vram_bytes": size} for words, size in CARDS.items()}, "16 GiB nominal"),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.8, 1, 0.01, start=UTILISATION_FRAC), "0.92"),
-            Slider("weights_bytes", "Weights, all GPUs", log_texts(10, 80, 40, start=20), "20", "GB", "e9"),
+            Choice("card", "Memory of a GPU", {words: {"vram_bytes": size} for words, size in CARDS.items()}, "16 GiB nominal", NO_ROOM),
+            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.8, 1, 0.01, start=UTILISATION_FRAC), "0.92", silent=NO_ROOM),
+            Slider("weights_bytes", "Weights, all GPUs", log_texts(10, 80, 40, start=20), "20", "GB", "e9", silent=NO_ROOM),
             Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
             Choice("mtp", "Tokens drafted by the MTP layer", {str(n): {"drafts": n} for n in (0, 1, 2, 3)}, "0"),
             Slider("context_tokens", "Context wanted", linear_texts(8192, 262144, 4096), "262144", "tokens"),
-            Choice("tp", "Split over", {words: TP[words] for words in ("1 GPU", "2 GPUs", "4 GPUs")}, "2 GPUs"),
+            Choice("tp", "Split over", {words: TP[words] for words in ("1 GPU", "2 GPUs", "4 GPUs")}, "2 GPUs", NO_ROOM),
             Choice("engine", "Engine", ENGINES, "vLLM 0.32"),
         ),
         constants=shape(),

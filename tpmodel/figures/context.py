@@ -7,12 +7,13 @@ from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table
 from ..units import GIB
-from .options import KV_DTYPES, TP
+from .options import KV_DTYPES, TP, note
 
 CONTEXTS = (32768, 131072, 262144)  # the rows of article 1, section 4.1
 XLIM, YLIM = (2048.0, 2.0**21), (2.0**-4, 2.0**6)
 SAMPLES = tuple(float(2 ** (11 + i / 8)) for i in range(81))
 POWERS = ((4096, "4K"), (16384, "16K"), (65536, "64K"), (262144, "256K"), (1048576, "1M"))
+TYPED = note(lambda v: v.typed_pool_bytes > 0, "the KV budget that you typed stands")
 SIZES = ((0.0625, "1/16"), (0.25, "1/4"), (1, "1"), (4, "4"), (16, "16"), (64, "64"))
 
 
@@ -60,10 +61,10 @@ def context_budget():
         caption="Each line is the KV cache of one sequence on one GPU. Where it meets the dashed budget, the memory is full.",
         controls=(
             Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
-            Slider("vram_bytes", "Memory of a GPU", linear_texts(6, 200, 1, start=16), "16", "GiB", factor=GIB),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01, start=UTILISATION_FRAC), "0.92"),
-            Slider("weights_bytes", "Weights, all GPUs", log_texts(1, 500, 20, start=20), "20", "GB", "e9"),
-            Slider("overhead_bytes", "Graphs, activations, buffers", linear_texts(0, 5, 0.1), "1.2", "GiB", factor=GIB),
+            Slider("vram_bytes", "Memory of a GPU", linear_texts(6, 200, 1, start=16), "16", "GiB", factor=GIB, silent=TYPED),
+            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01, start=UTILISATION_FRAC), "0.92", silent=TYPED),
+            Slider("weights_bytes", "Weights, all GPUs", log_texts(1, 500, 20, start=20), "20", "GB", "e9", silent=TYPED),
+            Slider("overhead_bytes", "Graphs, activations, buffers", linear_texts(0, 5, 0.1), "1.2", "GiB", factor=GIB, silent=TYPED),
             Slider("typed_pool_bytes", "KV budget, if known (0: from the card)", linear_texts(0, 64, 0.1), "0", "GiB", factor=GIB),
             Choice("tp", "Split over", TP, "2 GPUs"),
             Slider("full_layers", "Layers with full attention", linear_texts(1, 128, 1), "16", whole=True),

@@ -7,7 +7,7 @@ from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Table, bar
 from ..units import MS
-from .options import KV_DTYPES, TP
+from .options import KV_DTYPES, NO_CACHE, ONE_GPU, TP
 
 AXIS_MS = 60
 GHOSTS_US = (10, 20, 50)  # article 1, section 3.2
@@ -77,15 +77,15 @@ def decode_time():
     return Figure(
         name="decode-time",
         title="Decode: where one token's time goes.",
-        caption="Top bar: your setting, nothing overlapped. Pale bars: the article's setting at 10, 20 and 50 µs an all-reduce.",
+        caption="Top bar: your setting, nothing overlapped. Pale bars: the article's, with an empty cache, at 10, 20 and 50 µs an all-reduce.",
         controls=(
-            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=20), "20", "µs", "e-6"),
+            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=20), "20", "µs", "e-6", silent=ONE_GPU),
             Slider("read_bytes", "Weights read per token, all GPUs", log_texts(2, 200, 20, start=20), "20", "GB", "e9"),
             Slider("memory_bytes_per_s", "Memory bandwidth of a GPU", log_texts(200, 8000, 20, start=448), "448", "GB/s", "e9"),
             Slider("achieved_frac", "Achieved fraction of it", linear_texts(0.5, 1, 0.01), "1"),
             Choice("tp", "Split over", TP, "2 GPUs"),
-            Slider("context_tokens", "Context already in the cache", linear_texts(0, 262144, 4096), "0", "tokens"),
-            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
+            Slider("context_tokens", "Context already in the cache", linear_texts(0, 262144, 4096), "8192", "tokens"),
+            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8", NO_CACHE),
             Slider("gap_s", "Wait of the engine between two steps", linear_texts(0, 10, 0.1), "0", "ms", "e-3"),
         ),
         constants={name: getattr(MODEL, name) for name in

@@ -8,7 +8,7 @@ from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, bar
 from ..units import GB, GIB, KIB, MIB, MS, TFLOP, US
-from .options import TP
+from .options import ONE_GPU, TP, note
 
 LINKS = {"line": LINK, "peer": link("p2p-pcie5-x8"), "copy": link("staged"), "host": link("shm")}
 FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name, rate in (
@@ -27,14 +27,17 @@ CHUNKS = tuple(str(2**i) for i in range(9, 19))
 ALLREDUCES = {"allreduces": lambda v: v(collectives.allreduces)}
 
 
-def _controls(chunk):
+ONE_CHUNK = note(lambda v: v.chunk_tokens >= v.tokens, "the prompt is one chunk")
+
+
+def _controls(chunk, chunk_silent, link_silent=()):
     """The sliders of both figures; vLLM's servers start with chunks of 2,048."""
     return (
         Slider("tokens", "Prompt", log_texts(2048, 524288, 20, start=8192), "8192", "tokens", whole=True),
-        Slider("chunk_tokens", "Chunk: tokens of one pass", CHUNKS, chunk, "tokens", whole=True),
+        Slider("chunk_tokens", "Chunk: tokens of one pass", CHUNKS, chunk, "tokens", whole=True, silent=chunk_silent),
         Slider("link_bytes_per_s", "Link, one direction, as achieved", log_texts(1, 450, 20, start=LINK.link_bytes_per_s / GB),
-               f"{LINK.link_bytes_per_s / GB:.10g}", "GB/s", "e9"),
-        Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=20), "20", "µs", "e-6"),
+               f"{LINK.link_bytes_per_s / GB:.10g}", "GB/s", "e9", silent=link_silent),
+        Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=20), "20", "µs", "e-6", silent=link_silent),
         Choice("format", "Linear layers multiply in", FORMATS, next(iter(FORMATS))),
         Slider("mfu_frac", "Fraction of that rate reached", linear_texts(0.05, 1, 0.01), "1"),
         Choice("tp", "Split over", TP, "2 GPUs"),
@@ -101,7 +104,7 @@ def message_time():
         name="message-time",
         title="The same all-reduces in decode and in a prompt.",
         caption="Above: one all-reduce against its message. Below: what they take of one decode step and of the whole prompt, in percent.",
-        controls=_controls("8192"),
+        controls=_controls("8192", ONE_CHUNK),
         constants=SHAPE | DECODE,
         derived=ALLREDUCES | {
             "token_bytes": lambda v: _payload(v, 1),
@@ -156,7 +159,7 @@ def prompt_time():
         name="prompt-time",
         title="How long does a prompt take?",
         caption="Two straight lines and a steeper one: attention grows with the square. Diamonds: public times of two such cards, vLLM, NVFP4.",
-        controls=_controls("1024"),
+        controls=_controls("1024", ONE_GPU, ONE_GPU),
         constants=SHAPE,
         derived=ALLREDUCES,
         axes=(Axes("prompt, tokens", "time", PROMPTS, LONG, xlog=True, ylog=True, legend=3,

@@ -10,7 +10,7 @@ from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, bar
 from ..units import GB, MS, US
-from .options import KV_DTYPES, TP
+from .options import KV_DTYPES, NO_CACHE, TP
 
 AXIS_MS = 80
 LINK_US = (10, 40)  # up to here a mailbox or a one-shot kernel; up to here NCCL through host memory
@@ -61,15 +61,18 @@ def gap(v):
 
 
 def _verdict(v):
-    """0: beyond the bound, 1: plausible, 2: suspect."""
-    return ops.where(ratio(v) > 1, 0, ops.where(ratio(v) >= ALARM_FRAC, 1, 2))
+    """0: beyond the bound, 1: plausible, 2: suspect, 3: suspect, and no link to blame."""
+    return ops.where(ratio(v) > 1, 0, ops.where(ratio(v) >= ALARM_FRAC, 1, ops.where(v.ranks < 2, 3, 2)))
 
 
 def _explains(v):
-    """What so long an all-reduce would be: 0 nothing left, 1 a fast kernel, 2 NCCL through the host, 3 more than a link takes."""
-    us = gap(v) / US
-    slow = ops.where(us <= LINK_US[1], 2, 3)
-    return ops.where(v.ranks < 2, 4, ops.where(us <= 0, 0, ops.where(us <= LINK_US[0], 1, slow)))
+    """What so long an all-reduce would be: 0 a fast kernel, 1 NCCL through the host, 2 more than a link takes."""
+    return ops.where(gap(v) / US <= LINK_US[0], 0, ops.where(gap(v) / US <= LINK_US[1], 1, 2))
+
+
+def _left(v):
+    """0: the reads leave nothing, 1: something on one GPU, 2: something on several."""
+    return ops.where(gap(v) <= 0, 0, ops.where(v.ranks < 2, 1, 2))
 
 
 def alarm():
@@ -89,7 +92,7 @@ def alarm():
             Slider("achieved_frac", "Achieved fraction of it", linear_texts(0.5, 1, 0.01), "0.8"),
             Choice("tp", "Split over", TP, "2 GPUs"),
             _context(),
-            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
+            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8", NO_CACHE),
         ),
         constants=SHAPE,
         derived={"kv_bytes_per_token": DERIVED["kv_bytes_per_token"]},
@@ -109,11 +112,14 @@ def alarm():
             "ratio": ((ratio, 2), "× the bound of ", (lambda v: v.round_tokens / _reads(v), 1), " tokens/s: ", (_verdict, (
                 "beyond the bound. Check tokens per step (speculative decoding?) and the bytes that are read.",
                 "plausible.",
-                "suspect. Look at the link, at launches without CUDA graphs, at the lanes, at heat.")), ),
-            "gap": ("The reads leave ", (lambda v: ops.maximum(0, step(v) - achieved(v)), 1), " ms a step: ",
-                    (lambda v: gap(v) / US, 1), " µs for each of ", (lambda v: v(collectives.allreduces), 0), " all-reduces, ", (_explains, (
-                        "nothing to explain.", "as a mailbox or a one-shot kernel takes.", "as NCCL through host memory takes.",
-                        "more than a link takes: launches, copies on Windows, or heat.", "but one GPU makes none: launches or heat."))),
+                "suspect. Look at the link, at launches without CUDA graphs, at the lanes, at heat.",
+                "suspect. Look at launches without CUDA graphs, at heat."))),
+            "gap": ("The reads leave ", (lambda v: ops.maximum(0, step(v) - achieved(v)), 1), " ms a step: ", (_left, (
+                "nothing to explain.",
+                "one GPU makes no all-reduce, so no link explains them.",
+                ((lambda v: gap(v) / US, 1), " µs for each of ", (lambda v: v(collectives.allreduces), 0), " all-reduces, ", (_explains, (
+                    "as a mailbox or a one-shot kernel takes.", "as NCCL through host memory takes.",
+                    "more than a link takes: launches, copies on Windows, or heat.")))))),
         },
         table=Table("The step", ("", "ms", "tokens/s"), tuple(
             (words, ((at, 1),), ((lambda v, at=at: v.round_tokens / (at(v) * MS), 1),)) for words, at in (

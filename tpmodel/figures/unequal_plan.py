@@ -41,6 +41,10 @@ def _room(v, place):
     return ops.minimum(v.layers - 1, v(weights.room_layers, tables=1 if place == "first" else 0, usable_bytes=_usable(v, place)))
 
 
+def _balance(v):
+    return v(pipeline.balance_layers, first_flop_per_s=v.ratio * v.last_flop_per_s)
+
+
 def _fastest(v):
     least = ops.maximum(1, v.layers - _room(v, "last"))
     return v(pipeline.best_first_layers, first_flop_per_s=v.ratio * v.last_flop_per_s, least_layers=least,
@@ -55,6 +59,7 @@ def _peak(index, color):
 def unequal_memory():
     """Memory of both stages against the layers on the first card, live."""
     fits = lambda v: ops.where(_room(v, "first") + _room(v, "last") < v.layers, 0, 1)
+    shown = lambda v: ops.where(fits(v) > 0, _fastest(v), 0 - v.layers)  # beyond the axis where no split fits
     return Figure(
         name="unequal-memory",
         title="How many layers can the first card take?",
@@ -76,7 +81,7 @@ def unequal_memory():
             Line("last-limit", 0, _limit_gib("last"), 34, _limit_gib("last"), "green", "last may hold", dashed=True),
             *_peak(0, "blue"), *_peak(1, "green"),
             Line("chosen", lambda v: v.first_layers, 0, lambda v: v.first_layers, 20, "gray"),
-            Line("fastest", _fastest, 0, _fastest, 20, "purple", "fastest split", dashed=True),
+            Line("fastest", shown, 0, shown, 20, "purple", "fastest split", dashed=True),
             Marker("first-here", lambda v: v.first_layers, _first_gib, "blue"),
             Marker("last-here", lambda v: v.first_layers, _last_gib, "green"),
         ),
@@ -85,9 +90,9 @@ def unequal_memory():
                      (_last_gib, 2), " GiB in use; weights ", (lambda v: a2.stage_gib(v, v.first_layers, 1), 2), " and ",
                      (lambda v: a2.stage_gib(v, v.layers - v.first_layers), 2), " GiB."),
             "room": ("Room for ", (lambda v: _room(v, "first"), 0), " layers on the first card and ",
-                     (lambda v: _room(v, "last"), 0), " on the second", (fits, (": too few.", ". Fastest in a long run: ")),
-                     (lambda v: ops.where(fits(v) > 0, _fastest(v), v.layers), 0), "/",
-                     (lambda v: ops.where(fits(v) > 0, v.layers - _fastest(v), 0), 0), "."),
+                     (lambda v: _room(v, "last"), 0), " on the second", (fits, (
+                         ": too few.", (". Fastest in a long run: ", (_fastest, 0), "/", (lambda v: v.layers - _fastest(v), 0), ".")))),
+            "balance": ("Both cards would work equally long at ", (_balance, 1), "/", (lambda v: v.layers - _balance(v), 1), "."),
         },
         table=Table("GiB on each card", ("", "first", "last"), (
             ("weights", ((lambda v: a2.stage_gib(v, v.first_layers, 1), 2),), ((lambda v: a2.stage_gib(v, v.layers - v.first_layers), 2),)),

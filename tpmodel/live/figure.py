@@ -79,17 +79,18 @@ class Figure:
                     if mark.over in names(nodes[0]) and any(name in names(node) for node in found[mark.name]):
                         raise ValueError(f"{self.name}: curve {mark.name} runs over {mark.over}, on which {name} depends")
         for name, parts in self.all_texts.items():
-            found[name] = [as_node(part[0](view)) for part in parts if not isinstance(part, str)]
+            found[name] = [as_node(function(view)) for function in m.functions(parts)]
         return found
 
     @cached_property
     def all_texts(self):
-        """Every live text by name: readouts, labels, table cells."""
+        """Every live text by name: readouts, notes beside controls, labels, table cells."""
         found = {f"readout-{name}": parts for name, parts in self.readouts.items()}
+        found |= {f"silent-{control.name}": control.silent for control in self.controls if control.silent}
         found |= {f"label-{mark.name}": mark.text for mark in self.marks if mark.kind == "label"}
         for row, cells in enumerate(self.table.rows if self.table else ()):
             found |= {f"cell-{row}-{column}": cell for column, cell in enumerate(cells)}
-        return {name: (parts,) if isinstance(parts, str) else tuple(parts) for name, parts in found.items()}
+        return {name: tuple(m.parts_of(parts)) for name, parts in found.items()}
 
     def shown_texts(self, values=None):
         """Every text of the figure for these values."""
@@ -112,7 +113,8 @@ class Figure:
         """The figure as plain text: settings, readouts, table. The same in every run."""
         state, shown = self.texts(values), self.shown_texts(values)
         lines = [self.title]
-        lines += [f"  {c.label} = {c.shown(state[c.name])}" for c in self.controls]
+        notes = {c.name: f" ({note})" for c in self.controls if (note := shown.get(f"silent-{c.name}"))}
+        lines += [f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls]
         lines += [f"{shown['readout-' + name]}" for name in self.readouts]
         if self.table:
             lines.append(" | ".join(self.table.head))

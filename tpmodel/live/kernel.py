@@ -37,14 +37,20 @@ def widget(figure):
         make = ipywidgets.SelectionSlider if control.kind == "slider" else ipywidgets.Dropdown
         shown = [(control.shown(option), option) for option in options]
         inputs[control.name] = make(options=shown, value=control.start, description=control.label, **wide)
-    picture = ipywidgets.HTML(html(figure))
+    picture = ipywidgets.HTML()
+    notes = {control.name: ipywidgets.Label() for control in figure.controls if control.silent}
 
-    def redraw(_):
-        picture.value = html(figure, {name: box.value for name, box in inputs.items()})
+    def redraw(_=None):
+        values = {name: box.value for name, box in inputs.items()}
+        picture.value = html(figure, values)
+        for name, note in notes.items():
+            note.value = figure.shown_texts(values)[f"silent-{name}"]
 
+    redraw()
     for box in inputs.values():
         box.observe(redraw, "value")
-    return ipywidgets.VBox([*inputs.values(), picture])
+    rows = [ipywidgets.HBox([box, notes[name]]) if name in notes else box for name, box in inputs.items()]
+    return ipywidgets.VBox([*rows, picture])
 
 
 def html(figure, values=None):

@@ -1,7 +1,7 @@
 """What a figure draws. Every mark is a plain function of one view of the figure's values.
 
 A place or a size is a number or a function of the view. A text is a tuple of parts: a plain string,
-`(function, decimals)` for a number, or `(function, words)` for one word out of a tuple, by index.
+`(function, decimals)` for a number, or `(function, texts)` for one text out of a tuple, by index.
 """
 
 from dataclasses import dataclass, field
@@ -145,14 +145,28 @@ def place(part, view):
     return part(view) if callable(part) else part
 
 
+def parts_of(text):
+    """The parts of a text; a plain string is one."""
+    return (text,) if isinstance(text, str) else text
+
+
 def text(parts, view):
     """The text of `parts` for a view of numbers."""
     shown = []
-    for part in (parts,) if isinstance(parts, str) else parts:
+    for part in parts_of(parts):
         if isinstance(part, str):
             shown.append(part)
         else:
             function, how = part
             number = float(function(view))
-            shown.append(how[int(number)] if isinstance(how, tuple) else fixed(number, how))
+            shown.append(text(how[int(number)], view) if isinstance(how, tuple) else fixed(number, how))
     return "".join(shown)
+
+
+def functions(parts):
+    """The functions of a text in the order of its parts; what is chosen from follows the function that chooses."""
+    for part in parts_of(parts):
+        if not isinstance(part, str):
+            yield part[0]
+            for words in part[1] if isinstance(part[1], tuple) else ():
+                yield from functions(words)

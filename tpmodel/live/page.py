@@ -6,6 +6,7 @@ from html import escape
 from .. import printers
 from ..tree import calls
 from . import drawing
+from .marks import parts_of
 
 
 TALL = 4.0  # inches; a taller picture does not stay in view while the controls scroll on a phone
@@ -31,7 +32,7 @@ def fragment(figure):
         f'<div class="tp-picture">{picture}</div></div>',
         '<p class="tp-note" role="status"></p>',
         '<div class="tp-controls">',
-        *(_control(figure, control) for control in figure.controls),
+        *(_control(figure, control, shown) for control in figure.controls),
         "</div>",
         _table(figure, shown),
         '<p class="tp-foot"><button type="button" class="tp-reset">Reset</button> '
@@ -41,14 +42,19 @@ def fragment(figure):
     ])
 
 
-def _control(figure, control):
+def _control(figure, control, shown):
     identity, label = f"{figure.name}-set-{control.name}", escape(control.label)
+    note = described = ""
+    if control.silent:
+        name = f"silent-{control.name}"
+        note = f'<p class="tp-silent" id="{figure.name}-{name}">{escape(shown[name])}</p>'
+        described = f' aria-describedby="{figure.name}-{name}"'
     if control.kind == "choice":
         options = "".join(
             f'<option{" selected" if name == control.start else ""}>{escape(name)}</option>' for name in control.options
         )
         return (f'<div class="tp-control"><label for="{identity}">{label}</label>'
-                f'<select id="{identity}" data-control="{control.name}">{options}</select></div>')
+                f'<select id="{identity}" data-control="{control.name}"{described}>{options}</select>{note}</div>')
     return (
         f'<div class="tp-control"><label for="{identity}">{label}</label>'
         f'<span class="tp-typed"><input type="text" inputmode="decimal" data-typed="{control.name}" size="7" '
@@ -56,7 +62,7 @@ def _control(figure, control):
         f' {escape(control.unit)}</span>'
         f'<input type="range" id="{identity}" data-control="{control.name}" min="0" max="{len(control.texts) - 1}" '
         f'step="1" value="{control.texts.index(control.start)}" '
-        f'aria-valuetext="{escape(control.shown(control.start))}"></div>'
+        f'aria-valuetext="{escape(control.shown(control.start))}"{described}>{note}</div>'
     )
 
 
@@ -87,7 +93,7 @@ def script(figure):
         over = f", {json.dumps(mark.over)}, {json.dumps(mark.samples)}" if mark.kind == "curve" else ""
         head = f'"{mark.name}", "{mark.kind}", {mark.axes}, {_function(recorded[mark.name])}'
         marks.append(f"[{head}{over}]")
-    texts = [f'["{name}", {_text(parts, recorded[name])}]' for name, parts in figure.all_texts.items()
+    texts = [f'["{name}", v => {_text(parts, iter(recorded[name]))}]' for name, parts in figure.all_texts.items()
              if recorded[name]]
     return (
         f"(window.tpFigures = window.tpFigures || {{}})[{json.dumps(figure.name)}] = fixed => {{\n"
@@ -102,13 +108,12 @@ def _function(nodes, single=False):
 
 
 def _text(parts, nodes):
-    numbers = iter(nodes)
     pieces = []
-    for part in parts:
+    for part in parts_of(parts):
         if isinstance(part, str):
             pieces.append(json.dumps(part, ensure_ascii=False))
-        else:
-            number = printers.javascript_expression(next(numbers), "v.")
-            words = json.dumps(part[1], ensure_ascii=False) if isinstance(part[1], tuple) else None
-            pieces.append(f"{words}[{number}]" if words else f"fixed({number}, {part[1]})")
-    return "v => " + " + ".join(pieces)
+            continue
+        number = printers.javascript_expression(next(nodes), "v.")
+        texts = ", ".join(_text(words, nodes) for words in part[1]) if isinstance(part[1], tuple) else None
+        pieces.append(f"fixed({number}, {part[1]})" if texts is None else f"[{texts}][{number}]")
+    return " + ".join(pieces)
