@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tpmodel.catalog.assumptions import assumptions
 from tpmodel.catalog.gpus import by_name, gpu, gpus
 from tpmodel.catalog.links import link, links
 from tpmodel.catalog.models import model, models
@@ -11,7 +12,7 @@ from tpmodel.catalog.sourced import KINDS, TO_BASE, Sourced, read
 from tpmodel.formulas import collectives, memory
 from tpmodel.vocabulary import NAMES
 
-ENTRIES = [entry for catalog in (gpus, links, models) for entry in catalog().values()]
+ENTRIES = [entry for catalog in (gpus, links, models, assumptions) for entry in catalog().values()]
 NUMBERS = [pytest.param(number, id=f"{entry.key}-{name}") for entry in ENTRIES for name, number in entry.numbers.items()]
 GOOD = '{ value = 16, unit = "GiB", kind = "official", source = "a page", date = "2026-11-30" }'
 

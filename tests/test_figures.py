@@ -4,22 +4,19 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tpmodel import figures
 from tpmodel.catalog.articles import GPU, MODEL
 from tpmodel.figures.options import AS_COUNTED
-from tpmodel.live import drawing, page
+from tpmodel.live import drawing, kernel, page
 from tpmodel.live.controls import Choice, Slider
 from tpmodel.live.marks import pieces, place, rows, template
 from tpmodel.plan.plan import plan
 from tpmodel.units import GIB, fixed
 
 FIGURES = [make() for make in figures.ALL]
-NEEDS = {  # a control that shows only when another is moved: an empty cache has no data type
-    ("decode-time", "kv_dtype"): {"context_tokens": "131072"},
-    ("alarm", "kv_dtype"): {"context_tokens": "131072"},
-}
 by_name = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
 
 
@@ -109,15 +106,73 @@ def test_text_form_is_stable_and_holds_the_numbers(figure):
         assert control.label in repr(figure)
 
 
+def along(value, limits, log):
+    """A place as a fraction of its axis, where the figure clips it, to a thirtieth of a pixel."""
+    f = np.log10 if log else np.asarray
+    ends = f(np.array(limits, dtype=float))
+    return np.round((f(drawing.clamp(value, limits, log)) - ends[0]) / (ends[1] - ends[0]), 4).tolist()
+
+
+def seen(figure, texts):
+    """(what a reader sees of the picture and its numbers, the notes beside the controls)."""
+    view, places = figure.view(texts), []
+    for mark in figure.marks:
+        axes = figure.axes[mark.axes]
+        here = view.extended(**{mark.over: np.array(mark.samples[::8])}) if mark.kind == "curve" else view
+        for i, part in enumerate(mark.parts()):
+            limits, log = ((axes.xlim, axes.xlog), (axes.ylim, axes.ylog))[i % 2]
+            places.append(along(place(part, here), limits, log))
+    shown = figure.shown_texts(texts)
+    return (places, {k: v for k, v in shown.items() if not k.startswith("silent-")}), {k: v for k, v in shown.items() if v}
+
+
+def some(control, count):
+    """Evenly drawn texts of a slider, its ends among them; every option of a choice."""
+    texts = control.texts if control.kind == "slider" else tuple(control.options)
+    return texts if control.kind == "choice" else tuple(dict.fromkeys(texts[round(i * (len(texts) - 1) / (count - 1))] for i in range(count)))
+
+
+def moves(figure, base, control, count):
+    """(A text, whether it changes what is seen, whether the control's note shows then), of each; a note that stands through a move is true."""
+    name, (before, noted) = f"silent-{control.name}", seen(figure, base)
+    for text in some(control, count):
+        if text != figure.texts(base)[control.name]:
+            after, notes = seen(figure, {**base, control.name: text})
+            assert not (after != before and name in notes and name in noted), f"{control.label} = {text} at {base}: {notes[name]}, it says"
+            yield text, after != before, name in notes
+
+
 @by_name
-def test_every_control_changes_something(figure):
-    """No dead slider: from the default (or what the control needs) each control alone changes a mark or a text."""
+def test_each_move_from_the_defaults_is_seen(figure):
+    """Or a note beside the control says what takes its effect away."""
     for control in figure.controls:
-        options = control.texts if control.kind == "slider" else tuple(control.options)
-        base = NEEDS.get((figure.name, control.name), {})
-        before = numbers_of(figure, base), figure.shown_texts(base)
-        moved = [(numbers_of(figure, {**base, control.name: o}), figure.shown_texts({**base, control.name: o})) for o in (options[0], options[-1])]
-        assert any(after != before for after in moved), f"{control.label} moves nothing"
+        for text, changed, noted in moves(figure, {}, control, 9):
+            assert changed or noted, f"{control.label} = {text} changes nothing and says nothing"
+
+
+@by_name
+def test_no_setting_of_another_control_silences_one(figure):
+    """With any other control at its ends, each still does something, or says why not."""
+    for other in figure.controls:
+        for base in ({other.name: text} for text in some(other, 2)):
+            for control in figure.controls:
+                if control is not other:
+                    found = moves(figure, base, control, 4)
+                    assert any(changed or noted for _, changed, noted in found), f"{control.label} is silent at {base}"
+
+
+def test_a_note_stands_beside_its_control():
+    figure = FIGURES[0]
+    assert "KV cache stored as = FP8\n" in figure.describe()
+    assert "KV cache stored as = BF16 (no cache yet: the context is 0)" in figure.describe({"context_tokens": "0", "kv_dtype": "BF16"})
+    html = figure.page()
+    assert '<select id="decode-time-set-kv_dtype" data-control="kv_dtype" aria-describedby="decode-time-silent-kv_dtype">' in html
+    assert '<p class="tp-silent" id="decode-time-silent-kv_dtype"></p>' in html
+    rows = kernel.widget(figure).children
+    context, (dtype, note) = rows[5], rows[6].children
+    assert dtype.description == "KV cache stored as" and note.value == ""
+    context.value = "0"
+    assert note.value == "no cache yet: the context is 0"
 
 
 @by_name

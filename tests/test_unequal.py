@@ -13,8 +13,8 @@ from tpmodel.catalog.unequal import CARDS, MODEL, batch
 from tpmodel.evidence import article2 as a2
 from tpmodel.evidence.claims import findings, summary
 from tpmodel.formula import solve, symbol
-from tpmodel.formulas import pipeline, weights
-from tpmodel.split import batch_s, fastest, parse_layers, split
+from tpmodel.formulas import collectives, passes, pipeline, weights
+from tpmodel.split import batch_s, fastest, split
 
 ROWS = {finding.id: finding for finding in findings()}
 SPEEDS = [f for f in ROWS.values() if f.status == "predicted" and f.unit == "tok/s" and f.id not in a2.OUTLIERS]
@@ -197,8 +197,8 @@ def test_three_gpus_and_a_display():
 # --- where TP meets PP ---------------------------------------------------------------------------
 
 def test_meeting_point_by_sympy_and_by_trial():
-    equation = (pipeline.tensor_parallel_s.expr(ranks=2, allreduce_latency_s=0)
-                - pipeline.pipeline_s.expr(transfer_s=pipeline.transfer_s.expr()))
+    carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2, allreduce_latency_s=0))
+    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0) - pipeline.pipeline_s.expr(transfer_s=pipeline.transfer_s.expr())
     solved = solve(equation, "link_bytes_per_s")
     v = a2.view(allreduce_latency_s=0)
     names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68, "message_bytes": v.message_bytes}
@@ -231,7 +231,7 @@ def test_split_json():
 @pytest.mark.parametrize("more", [
     ("--layers", "20"), ("--layers", "20,13"), ("--layers", "34,0"), ("--layers=-1,35",), ("--layers", "17.5,16.5"),
     ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"), ("--util", "nan"),
-    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"), ("--link", "tin-can"),
+    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"), *(("--tokens", n) for n in ("1e300", "1e-300", "nan", "1_0")), *(("--batch-tokens", n) for n in ("1e308", "1e-308")), ("--link", "tin-can"),
     ("--link", "host-pcie4-x4-pinned"), ("--model", "qwen9")])
 def test_bad_input_is_one_line_and_exit_2(more):
     done = run(*more)
@@ -244,7 +244,6 @@ def test_one_gpu_and_a_model_without_a_shape_are_refused():
         split("nemotron-3-embed-8b", PAIR[:1])
     with pytest.raises(ValueError, match="qwen3.8-27b-nvfp4 has no .*mfu_frac"):
         split("qwen3.8-27b-nvfp4", PAIR)
-    assert parse_layers(" 20, 14", 34, 2) == [20, 14]
 
 
 def test_the_1b_model_bounds_the_ratio_of_the_cards():

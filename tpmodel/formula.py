@@ -5,7 +5,7 @@ import sys
 from . import printers
 from .ops import kind_of
 from .tree import Node, as_node, names, walk
-from .vocabulary import NAMES, RESERVED, allows_zero, assumptions, check, term
+from .vocabulary import NAMES, RESERVED, accepted, allows_zero, assumptions, check, term
 
 REGISTRY = {}
 """Every formula by name, in the order of definition."""
@@ -33,6 +33,7 @@ class Formula:
         if unused:
             raise TypeError(f"formula {name} does not use {', '.join(sorted(unused))}")
         _refuse_zero_denominators(name, self.tree)
+        self.__doc__ = self._documented(function.__doc__)
         REGISTRY[name] = self
 
     def __call__(self, *args, **kwargs):
@@ -46,6 +47,16 @@ class Formula:
         if kind == "array":
             return self._on_arrays(values)
         return self.__wrapped__(*values)
+
+    def _documented(self, said):
+        """The docstring: as written, with the equation and a line for each parameter put behind its first line."""
+        if not said:
+            return said
+        first, _, rest = said.partition("\n")
+        lines = [first, "", f"    $${self.latex()}$$", "", *map(_parameter, self.parameters)]
+        if "returns :" not in rest:
+            lines.append(_parameter(self.__name__, "returns"))
+        return "\n".join([*lines, rest.removeprefix("\n")])
 
     def _bind(self, args, kwargs):
         parameters = self.parameters
@@ -100,6 +111,13 @@ class Formula:
         symbols = {name: symbol(name) for name in self.parameters}
         symbols.update({name: sympy.sympify(value) for name, value in given.items()})
         return self.__wrapped__(*(symbols[name] for name in self.parameters))
+
+
+def _parameter(name, word=None):
+    """A name with symbol, unit, meaning and domain, as one line of a docstring."""
+    here = term(name)
+    unit = f" [{here.unit}]" if here.unit else ""
+    return f"    {word or name} : ${here.symbol}$, {here.meaning}{unit}" + ("" if word else f"; {accepted(name)}")
 
 
 def formula(function):

@@ -120,12 +120,28 @@ class View:
         """The same for quantities that a formula gives: from here on the value counts."""
         return self._with(more, more)
 
-    def _with(self, more, given=()):
-        recipes = {name: recipe for name, recipe in self._recipes.items() if name not in more}
-        found = {name: kept for name, kept in self._found.items() if name not in more and kept[1].isdisjoint(more)}
+    def derived(self, **recipes):
+        """A view with further recipes; one for a quantity that a formula gives counts in its place."""
+        return self._with({}, recipes, recipes)
+
+    def sourced(self, **sources):
+        """The same values; `sources` says where held ones are from."""
+        view = self._with({})
+        view._sources.update(sources)
+        return view
+
+    def names(self):
+        """The names that are held."""
+        return tuple(self._held)
+
+    def _with(self, more, given=(), recipes=()):
+        forgotten = {*more, *recipes}
+        recipes = {**{name: recipe for name, recipe in self._recipes.items() if name not in more}, **dict(recipes)}
+        found = {name: kept for name, kept in self._found.items() if name not in forgotten and kept[1].isdisjoint(forgotten)}
         sources = {name: source for name, source in self._sources.items() if name not in more}
         view = object.__new__(View)
-        view._set({**self._held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames)
+        held = {name: value for name, value in self._held.items() if name not in forgotten}
+        view._set({**held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames)
         return view
 
     def why(self, name):
@@ -150,15 +166,13 @@ class View:
 
         class Reader:
             def __getattr__(_, name):
-                read.append(name)
+                if name in self or formula_of(name):
+                    read.append(name)
                 return getattr(self, name)
 
             def __call__(_, wanted, **given):
                 read.extend(name for name in wanted.parameters if name not in given)
                 return self(wanted, **given)
-
-            def __getitem__(_, name):
-                return getattr(self, name)
 
         recipe(Reader())
         return tuple(dict.fromkeys(read))

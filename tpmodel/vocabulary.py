@@ -1,12 +1,15 @@
-"""The one vocabulary: every name a formula may use, with symbol, unit, domain and meaning.
+"""The one vocabulary: every name a formula may use, with symbol, unit, domain, theme and meaning: the rows of terms.csv.
 
 A name's suffix is its unit in SI base units; counts are bare nouns. A parameter or a formula
 whose name is not here is refused when it is defined. The book's symbol table is made from this.
 """
 
+import csv
 import math
+from dataclasses import dataclass
+from importlib import resources
 
-from .terms import SIZES, TIMES
+from .inputs import shown
 
 DOMAINS = {
     "real": ("a finite number", lambda lo, hi: True),
@@ -20,7 +23,25 @@ DOMAINS = {
     "int>=1": ("a whole number >= 1", lambda lo, hi: lo >= 1),
 }
 
-NAMES = {**SIZES, **TIMES}
+
+@dataclass(frozen=True)
+class Term:
+    """One name: its LaTeX symbol, unit (empty for a plain number), domain, theme in the book's table, and meaning."""
+
+    symbol: str
+    unit: str
+    domain: str
+    theme: str
+    meaning: str
+
+
+def _read():
+    """{name: Term} of terms.csv."""
+    text = (resources.files(__package__) / "terms.csv").read_text(encoding="utf-8")
+    return {row.pop("name"): Term(**row) for row in csv.DictReader(text.splitlines())}
+
+
+NAMES = _read()
 
 RESERVED = frozenset(
     "break case catch class const continue debugger default delete do else enum export extends false finally for "
@@ -32,7 +53,7 @@ RESERVED = frozenset(
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/terms.py: add it there with symbol, unit, domain and meaning")
+        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme and meaning")
     return NAMES[name]
 
 
@@ -57,9 +78,7 @@ def assumptions(name):
 def refuse(name, value):
     """The ValueError for a bad `value` of `name`: name, unit, value, what is accepted."""
     unit = f" [{NAMES[name].unit}]" if NAMES[name].unit else ""
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return ValueError(f"{name}{unit} = {shown} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
+    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
 
 
 def check(name, value):

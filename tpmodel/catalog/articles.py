@@ -1,12 +1,13 @@
 """The machine and model of article 1: where the figures start and what the claims are recomputed with."""
 
 from ..view import View
+from .assumptions import assumed
 from .gpus import gpu
 from .links import link
 from .models import model
 
 RANKS = 2
-UTILISATION_FRAC = 0.92  # article 1, section 4.3
+UTILISATION_FRAC = assumed("article-1").utilisation_frac
 
 MODEL = model("qwen3.8-27b-nvfp4")
 GPU = gpu("rtx-5060-ti-16gb")

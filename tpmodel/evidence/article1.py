@@ -1,6 +1,7 @@
 """Article 1: its arithmetic under its own assumptions, and what we think of each number."""
 
 from ..catalog.articles import MODEL, setting
+from ..catalog.assumptions import assumed, ends
 from ..formulas.collectives import allreduces
 from ..formulas.memory import read_bytes
 from ..units import DTYPE_BYTES, GB, GIB, KB, MB, MIB, MS, TFLOP
@@ -9,12 +10,11 @@ from .rows import printed
 
 BF16, FP8 = DTYPE_BYTES["bf16"], DTYPE_BYTES["fp8"]
 LATENCIES_US = (10, 20, 50)
-MIDDLE_OVERHEAD_BYTES = 1.5 * GB  # section 4.2: "1 to 2 GB"
-FP4_SPARSE_FLOP_PER_S = 759 * TFLOP  # section 0
-FP4_FLOP_PER_S = 380 * TFLOP  # section 0, as rounded there
-BF16_BYTES, FP8_BYTES = 55.6 * GB, 28 * GB  # sections 0 and 8: the builds that are said not to fit
-EVERYDAY_TOKENS = 65536  # section 4.3: the shortest context that is advised for daily use
-ALARM_FRAC = 0.6  # section 9
+ITS = assumed("article-1")
+FP4_FLOP_PER_S = printed("a1.fp4_dense") * TFLOP  # as rounded there
+BF16_BYTES, FP8_BYTES = printed("a1.bf16_weights") * GB, assumed("article-1-fp8").weights_bytes  # the builds that are said not to fit
+ALARM_FRAC = ITS.bound_frac
+SUSTAINED = ends("article-1", "achieved_frac")
 
 
 def decode_view(latency_us=None, **more):
@@ -52,7 +52,7 @@ def payload(width):
 
 def room(weights_bytes):
     """1 if a build leaves an FP8 cache for the everyday context, else 0."""
-    return 1 if setting(weights_bytes=weights_bytes, kv_element_bytes=FP8).pool_tokens >= EVERYDAY_TOKENS else 0
+    return 1 if setting(weights_bytes=weights_bytes, kv_element_bytes=FP8).pool_tokens >= ITS.context_tokens else 0
 
 
 def prompt(tokens, **more):
@@ -62,7 +62,7 @@ def prompt(tokens, **more):
 
 
 COMPUTED = {
-    "a1.fp4_dense": lambda: FP4_SPARSE_FLOP_PER_S / 2 / TFLOP,
+    "a1.fp4_dense": lambda: ITS.flop_per_s / 2 / TFLOP,
     "a1.pcie5x8": lambda: 32 * 8 / 8 * 128 / 130,
     "a1.col_row_allreduces": lambda: allreduces(1),
     "a1.payload_megatron": lambda: payload(MODEL.hidden),
@@ -91,8 +91,8 @@ COMPUTED = {
     "a1.weights_total_gib": lambda: MODEL.weights_bytes / GIB,
     "a1.t_weights": lambda: setting().weight_read_s / MS,
     "a1.decode_ceiling": bound,
-    "a1.sustained_low": lambda: 0.85 * setting().memory_bytes_per_s / GB,
-    "a1.sustained_high": lambda: 0.94 * setting().memory_bytes_per_s / GB,
+    "a1.sustained_low": lambda: SUSTAINED[0] * setting().memory_bytes_per_s / GB,
+    "a1.sustained_high": lambda: SUSTAINED[-1] * setting().memory_bytes_per_s / GB,
     **{f"a1.total_{us}us": lambda us=us: decode_view(us).pass_s / MS for us in LATENCIES_US},
     **{f"a1.toks_{us}us": lambda us=us: decode_view(us).decode_tokens_per_s for us in LATENCIES_US},
     **{f"a1.frac_{us}us": lambda us=us: decode_view(us).bound_frac
@@ -106,7 +106,7 @@ COMPUTED = {
     "a1.kv_all_full": lambda: kv(BF16, full_layers=MODEL.layers) / kv(BF16),
     "a1.kv_model_bf16": lambda: kv(BF16, ranks=1) / KB,
     "a1.kv_model_fp8": lambda: kv(FP8, ranks=1) / KB,
-    "a1.total_131k": lambda: setting(overhead_bytes=MIDDLE_OVERHEAD_BYTES, kv_element_bytes=FP8, context_tokens=131072).used_bytes / GB,
+    "a1.total_131k": lambda: setting(overhead_bytes=ITS.overhead_bytes, kv_element_bytes=FP8, context_tokens=131072).used_bytes / GB,
     "a1.budget": lambda: setting().budget_bytes / GIB,
     "a1.kv_budget": lambda: setting().kv_pool_bytes / GIB,
     "a1.max_ctx_bf16": lambda: fits(BF16),
@@ -118,7 +118,7 @@ COMPUTED = {
 UNREAD = "a step does not read the embedding table, the vision tower, nor the MTP layer of this build"
 RATE = "no all-reduce reaches the line rate without peer access: ours takes the 4.0 GB/s that article 2 measured through host memory"
 HOST_BYTES_PER_S = printed("a2.allreduce_256m") * GB  # through shared memory
-REACHED_FRAC = 0.7  # of the arithmetic rate: explains a public series of prompts on these cards; see the chapter on prefill
+REACHED_FRAC = assumed("article-1-prompts").mfu_frac
 
 
 def slow(tokens):

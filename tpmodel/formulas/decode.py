@@ -8,10 +8,8 @@ from .passes import weight_read_s
 
 @formula
 def decode_tokens_per_s(pass_s):
-    r"""Decode rate of one stream, $r = 1/t$.
+    r"""Decode rate of one stream.
 
-    pass_s : t, of a pass of one token [s]
-    returns : r [token/s]
     limits : one token a pass.
     source : a reciprocal
 
@@ -23,10 +21,9 @@ def decode_tokens_per_s(pass_s):
 
 @formula
 def decode_bound_tokens_per_s(read_bytes, ranks, memory_bytes_per_s):
-    r"""Decode rate if only the weight read took time, at the data-sheet bandwidth, $r_w = N B_{mem} / W$.
+    r"""Decode rate if only the weight read took time, at the data-sheet bandwidth.
 
-    read_bytes, ranks, memory_bytes_per_s : as in weight_read_s
-    returns : r_w, a bound on steps that nothing beats [token/s]
+    returns : r_w, a bound on steps that nothing beats
     limits : one token a step; speculative decoding confirms more tokens a read.
     source : weight_read_s with eta = 1
 
@@ -38,11 +35,9 @@ def decode_bound_tokens_per_s(read_bytes, ranks, memory_bytes_per_s):
 
 @formula
 def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
-    r"""Decode rate as a fraction of the weight-read bound, $\varphi = r / r_w$.
+    r"""Decode rate as a fraction of the weight-read bound.
 
-    decode_tokens_per_s : r [token/s]
-    decode_bound_tokens_per_s : r_w [token/s]
-    returns : phi, 0 to 1 [1]
+    returns : phi, 0 to 1
     limits : as its two rates
     source : a quotient
 
@@ -53,18 +48,28 @@ def bound_frac(decode_tokens_per_s, decode_bound_tokens_per_s):
 
 
 @formula
-def gap_allreduce_s(round_tokens, decode_tokens_per_s, weight_read_s, kv_read_s, layers):
-    r"""Time of one all-reduce that would explain a measured rate, $t_{ar}^{*} = \max(0, e / r - t_w - t_{kv}) / n_{ar}$.
+def unexplained_s(round_tokens, measured_tokens_per_s, round_s):
+    r"""Time of a measured step that the model leaves unexplained.
 
-    round_tokens : e, tokens that a step confirms: 1 without speculative decoding [token]
-    decode_tokens_per_s : r, as measured [token/s]
-    weight_read_s, kv_read_s : t_w, t_kv [s]
-    layers : L; two all-reduces each [1]
-    returns : 0 when the rate beats the reads [s]
-    limits : all of the gap is put on the link, also what belongs to launches or heat.
-    source : pass_s solved for t_ar
+    returns : negative where the measured step is the faster one
+    limits : one stream; without drafts the round is the pass.
+    source : a difference
 
-    >>> round(gap_allreduce_s(1, 40, 0.0223, 0, 64) * 1e6, 1)
-    21.1
+    >>> round(unexplained_s(round_tokens=1, measured_tokens_per_s=40, round_s=0.0223) * 1e3, 1)
+    2.7
     """
-    return ops.maximum(0, round_tokens / decode_tokens_per_s - weight_read_s - kv_read_s) / allreduces(layers)
+    return round_tokens / measured_tokens_per_s - round_s
+
+
+@formula
+def gap_allreduce_s(communication_s, unexplained_s, layers):
+    r"""Time of one all-reduce that would explain a measured rate.
+
+    returns : 0 when the rate beats all but the all-reduces
+    limits : all of the gap is put on the link, also what belongs to the engine, to launches or heat.
+    source : round_s = e / r_m solved for t_ar
+
+    >>> round(gap_allreduce_s(communication_s=0.00256, unexplained_s=0.00128, layers=64) * 1e6, 1)
+    30.0
+    """
+    return ops.maximum(0, communication_s + unexplained_s) / allreduces(layers)

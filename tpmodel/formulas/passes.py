@@ -13,13 +13,8 @@ SCORES_AND_VALUES = 2  # attention multiplies twice: queries with keys, weights 
 
 @formula
 def weight_read_s(read_bytes, ranks, memory_bytes_per_s, achieved_frac):
-    r"""Time to read the weights once, each GPU its share, $t_w = \frac{W}{N \eta B_{mem}}$.
+    r"""Time to read the weights once, each GPU its share.
 
-    read_bytes : W, what one step reads: not the embedding table, nor a vision tower [byte]
-    ranks : N, the split is even [1]
-    memory_bytes_per_s : B_mem, data sheet [byte/s]
-    achieved_frac : eta, 1 for the bound that nothing beats [1]
-    returns : t_w [s]
     limits : batch so small that arithmetic hides behind the read.
     source : Williams et al. 2009, doi:10.1145/1498765.1498785 (the roofline's slope)
 
@@ -31,10 +26,8 @@ def weight_read_s(read_bytes, ranks, memory_bytes_per_s, achieved_frac):
 
 @formula
 def cache_read_bytes(kv_cache_bytes, state_bytes):
-    r"""Cache that one pass of one sequence reads on one GPU, $K_{read} = K_{kv} + 2 S$: a state is read and written.
+    r"""Cache that one pass of one sequence reads on one GPU: a state is read and written.
 
-    kv_cache_bytes, state_bytes : K_kv, S, on one GPU [byte]
-    returns : K_read [byte]
     limits : every new token attends to every cached one; layers with a window hold less.
     source : the sum
 
@@ -46,11 +39,8 @@ def cache_read_bytes(kv_cache_bytes, state_bytes):
 
 @formula
 def kv_read_s(cache_read_bytes, memory_bytes_per_s, achieved_frac):
-    r"""Time to read the cache once, $t_{kv} = \frac{K_{read}}{\eta B_{mem}}$.
+    r"""Time to read the cache once.
 
-    cache_read_bytes : K_read, on one GPU [byte]
-    memory_bytes_per_s, achieved_frac : as in weight_read_s
-    returns : t_kv [s]
     limits : the cache is read once a step and as fast as weights; real kernels reach 65-98 % of that.
     source : every new token attends to every cached one
 
@@ -62,12 +52,8 @@ def kv_read_s(cache_read_bytes, memory_bytes_per_s, achieved_frac):
 
 @formula
 def linear_flop(parameters, tokens, ranks):
-    r"""Arithmetic of the linear layers on one GPU, $X_{lin} = 2 p T / N$.
+    r"""Arithmetic of the linear layers on one GPU.
 
-    parameters : p [1]
-    tokens : T [token]
-    ranks : N [1]
-    returns : X_lin [FLOP]
     limits : dense layers; of a mixture of experts, the active parameters.
     source : two operations, a multiplication and an addition, per parameter and token
 
@@ -81,11 +67,7 @@ def linear_flop(parameters, tokens, ranks):
 def attention_flop(full_layers, heads, head_elements, tokens, context_tokens, ranks):
     r"""Arithmetic of causal attention on one GPU: every token meets those before it.
 
-    full_layers, heads, head_elements : L_full, n_q, d [1]
-    tokens : T, new tokens [token]
-    context_tokens : c, tokens already cached [token]
-    ranks : N [1]
-    returns : X_att; quadratic in T [FLOP]
+    returns : X_att; quadratic in T
     limits : a kernel that skips the masked half; softmax not counted.
     source : Dao et al. 2022, arXiv:2205.14135, section 3
 
@@ -98,12 +80,8 @@ def attention_flop(full_layers, heads, head_elements, tokens, context_tokens, ra
 
 @formula
 def linear_s(parameters, tokens, ranks, flop_per_s, mfu_frac):
-    r"""Time of the linear layers, $t_{lin} = \frac{X_{lin}}{\mu R}$.
+    r"""Time of the linear layers.
 
-    parameters, tokens, ranks : as in linear_flop
-    flop_per_s : R, dense, in the format the layers really multiply in [FLOP/s]
-    mfu_frac : mu [1]
-    returns : t_lin [s]
     limits : long prompts, where arithmetic and not the weight read sets the pace.
     source : a quotient
 
@@ -115,12 +93,8 @@ def linear_s(parameters, tokens, ranks, flop_per_s, mfu_frac):
 
 @formula
 def attention_s(full_layers, heads, head_elements, tokens, context_tokens, ranks, attention_flop_per_s, mfu_frac):
-    r"""Time of attention, $t_{att} = \frac{X_{att}}{\mu R_a}$.
+    r"""Time of attention.
 
-    full_layers, heads, head_elements, tokens, context_tokens, ranks : as in attention_flop
-    attention_flop_per_s : R_a [FLOP/s]
-    mfu_frac : mu [1]
-    returns : t_att [s]
     limits : attention runs in 16 bits whatever the format of the weights.
     source : a quotient
 
@@ -133,10 +107,8 @@ def attention_s(full_layers, heads, head_elements, tokens, context_tokens, ranks
 
 @formula
 def busy_s(weight_read_s, kv_read_s, linear_s, attention_s):
-    r"""Time that one GPU works in a pass, reading or computing, $t_b = \max(t_w + t_{kv},\ t_{lin} + t_{att})$.
+    r"""Time that one GPU works in a pass, reading or computing.
 
-    weight_read_s, kv_read_s, linear_s, attention_s : its share of each [s]
-    returns : t_b [s]
     limits : a GPU reads ahead while it multiplies, so the longer of the two counts; kernels that do one after the other need up to both.
     source : Williams et al. 2009, doi:10.1145/1498765.1498785 (the roofline)
 
@@ -148,12 +120,9 @@ def busy_s(weight_read_s, kv_read_s, linear_s, attention_s):
 
 @formula
 def pass_s(busy_s, communication_s, gap_s):
-    r"""Time of one pass, nothing hidden behind the work of the GPUs, $t = t_b + t_{comm} + t_g$.
+    r"""Time of one pass, nothing hidden behind the work of the GPUs.
 
-    busy_s : t_b, of the slowest GPU [s]
-    communication_s : t_comm, the all-reduces of the pass [s]
-    gap_s : t_g, what passes between two passes while the GPUs wait: scheduling, sampling, the token's way to the host [s]
-    returns : t, the upper end; pass_overlapped_s is the lower [s]
+    returns : t, the upper end; pass_overlapped_s is the lower
     limits : CUDA graphs are on, so no launch costs extra.
     source : the sum; for the gap https://github.com/vllm-project/vllm/issues/6854
 
@@ -165,10 +134,9 @@ def pass_s(busy_s, communication_s, gap_s):
 
 @formula
 def pass_overlapped_s(busy_s, communication_s, gap_s):
-    r"""Time of one pass if the all-reduces hid behind the work of the GPUs, $t_{min} = \max(t_b, t_{comm}) + t_g$.
+    r"""Time of one pass if the all-reduces hid behind the work of the GPUs.
 
-    Parameters as in pass_s.
-    returns : the lower end; at most a factor 2 below pass_s [s]
+    returns : the lower end; at most a factor 2 below pass_s
     limits : no engine hides all of it in decode: the next layer needs the sum.
     source : the larger of the two
 

@@ -8,11 +8,8 @@ TABLES = 2  # embedding and output head
 
 @formula
 def chunks(prompt_tokens, chunk_tokens):
-    r"""Passes that a prompt takes, $m = \lceil n / C \rceil$.
+    r"""Passes that a prompt takes.
 
-    prompt_tokens : n [token]
-    chunk_tokens : C, vLLM's max_num_batched_tokens [token]
-    returns : m [1]
     limits : one prompt at a time.
     source : vLLM, chunked prefill
 
@@ -24,10 +21,9 @@ def chunks(prompt_tokens, chunk_tokens):
 
 @formula
 def pass_tokens(prompt_tokens, chunk_tokens):
-    r"""Tokens of one pass of a prompt, on average, $n / m$.
+    r"""Tokens of one pass of a prompt, on average.
 
-    prompt_tokens, chunk_tokens : n, C [token]
-    returns : what one all-reduce carries [token]
+    returns : what one all-reduce carries
     limits : the last pass is shorter where C does not divide n.
     source : a quotient
 
@@ -39,10 +35,9 @@ def pass_tokens(prompt_tokens, chunk_tokens):
 
 @formula
 def mean_context_tokens(prompt_tokens, pass_tokens):
-    r"""Tokens already in the cache when a pass of a prompt begins, on average, $\bar c = (n - n/m) / 2$.
+    r"""Tokens already in the cache when a pass of a prompt begins, on average.
 
-    prompt_tokens, pass_tokens : n, n/m [token]
-    returns : the context at which one pass stands for all m: attention grows evenly from the first to the last [token]
+    returns : the context at which one pass stands for all m: attention grows evenly from the first to the last
     limits : an empty cache at the start.
     source : the mean of 0, n/m, 2n/m, ...
 
@@ -54,11 +49,9 @@ def mean_context_tokens(prompt_tokens, pass_tokens):
 
 @formula
 def prefill_s(chunks, pass_s):
-    r"""Time of a whole prompt, $t_{pre} = m\, t$: as many passes, each as long as the mean one.
+    r"""Time of a whole prompt: as many passes, each as long as the mean one.
 
-    chunks : m [1]
-    pass_s : t, of n/m tokens over the mean context [s]
-    returns : t_pre, the time to the first token without queueing [s]
+    returns : t_pre, the time to the first token without queueing
     limits : no state-layer arithmetic, no sampling; overlap would lower it.
     source : a product
 
@@ -70,10 +63,9 @@ def prefill_s(chunks, pass_s):
 
 @formula
 def communication_frac(communication_s, pass_s):
-    r"""Share of the all-reduces in the time of a pass, $\sigma = t_{comm} / t$; of a prompt the same.
+    r"""Share of the all-reduces in the time of a pass; of a prompt the same.
 
-    communication_s, pass_s : t_comm, t [s]
-    returns : sigma, 0 to 1 [1]
+    returns : sigma, 0 to 1
     limits : nothing overlapped.
     source : a quotient
 
@@ -85,12 +77,9 @@ def communication_frac(communication_s, pass_s):
 
 @formula
 def overtake_tokens(parameters, full_layers, heads, head_elements, flop_per_s, attention_flop_per_s):
-    r"""Prompt length at which attention takes as long as the linear layers, $T^* = \frac{p R_a}{L_{full} n_q d R}$.
+    r"""Prompt length at which attention takes as long as the linear layers.
 
-    parameters : p [1]
-    full_layers, heads, head_elements : L_full, n_q, d; no full layer counts as one [1]
-    flop_per_s, attention_flop_per_s : R, R_a [FLOP/s]
-    returns : T*; neither the GPUs nor the fraction they reach matter, both times share them [token]
+    returns : T*; neither the GPUs nor the fraction they reach matter, both times share them
     limits : the same fraction for both.
     source : linear_s = attention_s with an empty cache, solved for the tokens
 
@@ -103,11 +92,8 @@ def overtake_tokens(parameters, full_layers, heads, head_elements, flop_per_s, a
 
 @formula
 def prompt_parameters(parameters, idle_parameters, vocabulary, hidden):
-    r"""Parameters that every token of a prompt is multiplied with, $p' = p - p_{idle} - 2 Y H$.
+    r"""Parameters that every token of a prompt is multiplied with.
 
-    parameters, idle_parameters : p, p_idle [1]
-    vocabulary, hidden : Y, H; the embedding is looked up, the output head serves the last token alone
-    returns : p' [1]
     limits : untied embedding and head; text only.
     source : the model's modules
 

@@ -8,11 +8,9 @@ from .passes import weight_read_s
 
 @formula
 def round_tokens(drafts, acceptance_frac):
-    r"""Tokens confirmed a round, $e = 1 + a + a^2 + \dots + a^K = \frac{1 - a^{K+1}}{1 - a}$.
+    r"""Tokens confirmed a round.
 
-    drafts : K [1]
-    acceptance_frac : a, the same for every position [1]
-    returns : e, 1 to K + 1: the verify pass itself always gives one [token]
+    returns : e, 1 to K + 1: the verify pass itself always gives one
     limits : real acceptance falls with the position, so this is the upper form.
     source : Leviathan et al. 2023, arXiv:2211.17192, equation 1
 
@@ -24,10 +22,9 @@ def round_tokens(drafts, acceptance_frac):
 
 @formula
 def verify_tokens(drafts):
-    r"""Tokens of one verify pass, $K + 1$: the drafts, and one token more.
+    r"""Tokens of one verify pass: the drafts, and one token more.
 
-    drafts : K [1]
-    returns : with K = 0 a plain decode step [token]
+    returns : with K = 0 a plain decode step
     limits : one stream.
     source : Leviathan et al. 2023, arXiv:2211.17192, section 2
 
@@ -39,12 +36,8 @@ def verify_tokens(drafts):
 
 @formula
 def round_allreduces(allreduces, drafts, draft_allreduces):
-    r"""All-reduces of one round: one verify pass, and every draft step, $n_r = n_{ar} + K n_d$.
+    r"""All-reduces of one round: one verify pass, and every draft step.
 
-    allreduces : n_ar, of one pass through the model; as many whatever the number of tokens in it [1]
-    drafts : K [1]
-    draft_allreduces : n_d, of one draft step; Qwen's MTP layer has two and one for its embedding [1]
-    returns : n_r [1]
     limits : the verify pass carries K + 1 tokens, so its messages are K + 1 times as large.
     source : a sum
 
@@ -56,11 +49,8 @@ def round_allreduces(allreduces, drafts, draft_allreduces):
 
 @formula
 def allreduces_per_confirmed_token(round_allreduces, round_tokens):
-    r"""All-reduces per confirmed token, $n_c = n_r / e$.
+    r"""All-reduces per confirmed token.
 
-    round_allreduces : n_r [1]
-    round_tokens : e [token]
-    returns : n_c [1]
     limits : the count falls; the bytes do not, as each round carries K + 1 tokens.
     source : a quotient
 
@@ -74,10 +64,6 @@ def allreduces_per_confirmed_token(round_allreduces, round_tokens):
 def draft_allreduce_s(message_bytes, drafts, ranks, link_bytes_per_s, allreduce_latency_s, bulk_latency_s):
     r"""Time of one all-reduce of a draft step, whose message is $1 / (K + 1)$ of that of the verify pass.
 
-    message_bytes : M, of the verify pass [byte]
-    drafts : K [1]
-    ranks, link_bytes_per_s, allreduce_latency_s, bulk_latency_s : as in protocol_allreduce_s
-    returns : t_ad [s]
     limits : as protocol_allreduce_s.
     source : protocol_allreduce_s of the smaller message
 
@@ -91,11 +77,6 @@ def draft_allreduce_s(message_bytes, drafts, ranks, link_bytes_per_s, allreduce_
 def draft_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac, draft_allreduces, draft_allreduce_s):
     r"""Time of one draft step: read the draft layer and the output head, then sum over the link.
 
-    draft_bytes : W_d, all GPUs together; a head kept in 16 bits is most of it [byte]
-    ranks, memory_bytes_per_s, achieved_frac : as in weight_read_s
-    draft_allreduces : n_d [1]
-    draft_allreduce_s : t_ad [s]
-    returns : t_d [s]
     limits : one draft after the other; the draft layer's own KV cache is left out.
     source : weight_read_s and the all-reduces of the draft layer
 
@@ -107,12 +88,8 @@ def draft_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac, draft_allredu
 
 @formula
 def round_s(pass_s, drafts, draft_s):
-    r"""Time of one round, $t_r = t + K t_d$: the verify pass with its wait, and the draft steps.
+    r"""Time of one round: the verify pass with its wait, and the draft steps.
 
-    pass_s : t, of K + 1 tokens [s]
-    drafts : K [1]
-    draft_s : t_d [s]
-    returns : t_r [s]
     limits : drafting and verifying take turns; draft steps inside the CUDA graphs.
     source : the sum of the two
 
@@ -124,11 +101,9 @@ def round_s(pass_s, drafts, draft_s):
 
 @formula
 def confirmed_tokens_per_s(round_tokens, round_s):
-    r"""Confirmed tokens a second of one stream, $r_c = e / t_r$.
+    r"""Confirmed tokens a second of one stream.
 
-    round_tokens : e [token]
-    round_s : t_r [s]
-    returns : r_c; below the plain rate when t_r grows more than e [token/s]
+    returns : r_c; below the plain rate when t_r grows more than e
     limits : one stream.
     source : a quotient
 

@@ -3,7 +3,7 @@
 import pkgutil
 import re
 from collections import Counter
-from importlib import import_module, resources
+from importlib import import_module
 
 from .. import formulas, vocabulary
 from ..catalog.gpus import gpus
@@ -22,15 +22,11 @@ CATALOG = {"models": models, "cards": gpus, "links": links}
 
 
 def themes():
-    """{theme: [name, ...]} as the comments head them where the vocabulary's terms are written."""
-    found, names = {}, None
-    files = [file.read_text(encoding="utf-8") for file in resources.files("tpmodel").iterdir() if file.name.endswith(".py")]
-    for line in "\n".join(sorted(text for text in files if '": Term(' in text)).splitlines():
-        if head := re.fullmatch(r"    # (.+)", line):
-            names = found.setdefault(head[1], [])
-        elif (name := re.match(r'    "(\w+)": Term\(', line)) and names is not None:
-            names.append(name[1])
-    return {theme: names for theme, names in found.items() if names}
+    """{theme: [name, ...]} in the order of the vocabulary."""
+    found = {}
+    for name, term in vocabulary.NAMES.items():
+        found.setdefault(term.theme, []).append(name)
+    return found
 
 
 def symbols():

@@ -7,8 +7,9 @@ import statistics
 from dataclasses import asdict
 from datetime import date
 
+from .. import inputs
+from ..catalog.assumptions import assumed
 from ..formulas.collectives import allreduce_s, allreduce_wire_bytes, group_latency_s, protocol_allreduce_s
-from ..plan.wire import HOP_S
 from ..units import GIB
 from . import SCHEMA
 
@@ -16,8 +17,7 @@ SMALL_BYTES = 1024  # a message that carries next to nothing
 BULK_BYTES = 16 * 2**20  # from here on the bandwidth shows
 MOST_ROWS = 200
 GPU_RATES = ("copy_bytes_per_s", "matvec_bytes_per_s", "matvec_small_bytes_per_s", "bf16_flop_per_s")
-HOST_RATES = ("host_to_device_pinned_bytes_per_s", "host_to_device_pageable_bytes_per_s")
-PRODUCT_PART = "layers of a model reach this part of a bare product: 0.91 to 0.94 in prompts of 2,048 and 8,192 tokens on our two H200"
+HOST_RATES = {"pinned": "host_to_device_pinned_bytes_per_s", "pageable": "host_to_device_pageable_bytes_per_s"}
 SCALES = {"byte/s": ("GB/s", 1e9), "FLOP/s": ("TFLOP/s", 1e12), "s": ("us", 1e-6)}
 
 
@@ -79,14 +79,16 @@ def _ranges(rows, carry, rate, start, bulk):
 def link_entry(rows, ranks, name, source, day):
     """(the link as catalog fields, how close the fit is). The catalog's latency is of a pair: more GPUs' is taken down to that."""
     terms, said = fit_link(rows, ranks)
-    more_s = group_latency_s(0, ranks, HOP_S[""])
+    ring = assumed("link")  # NCCL's
+    more_s = group_latency_s(0, ranks, ring.link_latency_s)
     terms["allreduce_latency_s"] = tuple(max(0.0, end - more_s) for end in terms["allreduce_latency_s"])
     where = {"link_bytes_per_s": f"slope between two large of {len(rows)} all-reduces between {ranks} GPUs",
              "allreduce_latency_s": "median up to 1 KiB" + (f", less {more_s * 1e6:g} us for the GPUs beyond two" if more_s else ""),
              "bulk_latency_s": "fitted to all of them"}
     units = {"link_bytes_per_s": "byte/s"}
-    return {"name": clean(name), **{term: number(mid, units.get(term, "s"), source, day, low=low, high=high, where=where[term])
-                                    for term, (low, mid, high) in terms.items()}}, said
+    found = {term: number(mid, units.get(term, "s"), source, day, low=low, high=high, where=where[term])
+             for term, (low, mid, high) in terms.items()}
+    return {"name": clean(name), **ring.said, **found, "link_latency_s": kept(ring.numbers["link_latency_s"])}, said
 
 
 def clean(text):
@@ -102,8 +104,8 @@ def slug(name):
 
 def positive(value, what):
     """A finite number above 0, as it stands in the file."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e300:
-        raise ValueError(f"{what} = {json.dumps(value)[:60]} is not accepted: it must be a number above 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inputs.MOST:
+        raise inputs.refused(what, value, "it must be a number above 0")
     return value
 
 
@@ -119,8 +121,10 @@ def _rate(gpus, name):
     values = [positive(gpu[name], name) for gpu in gpus if gpu.get(name) is not None]
     if not values:
         return None
-    ends = [end for gpu in gpus for end in (gpu.get("ranges") or {}).get(name) or []]
-    ends = [positive(end, f"ranges.{name}") for end in ends] + values
+    ranges = [(gpu.get("ranges") or {}).get(name) or [] for gpu in gpus]
+    if not all(isinstance(ends, list) for ends in ranges):
+        raise inputs.refused(f"ranges.{name}", next(ends for ends in ranges if not isinstance(ends, list)), "it must be a list [least, most]")
+    ends = [positive(end, f"ranges.{name}") for pair in ranges for end in pair] + values
     return min(ends), statistics.median(values), max(ends)
 
 
@@ -140,8 +144,8 @@ def _card(gpus, base, source, day):
                                           where="a copy, bytes read and written" if best is copy else "weights through matrix-vector products"),
              "bf16_flop_per_s": number(product[1], "FLOP/s", source, day, low=product[0], high=product[2], where="a matrix product",
                                        note="as reached, not of a data sheet")}
-    found["mfu_frac"] = number(0.92, "", PRODUCT_PART, day, kind="estimate", low=0.8, high=1.0)
-    copies = [ends for ends in (_rate(gpus, name) for name in HOST_RATES) if ends]
+    found["mfu_frac"] = kept(assumed("measured-card").numbers["mfu_frac"]) | {"date": day}
+    copies = [ends for ends in (_rate(gpus, name) for name in HOST_RATES.values()) if ends]
     if copies:
         found["copy_bytes_per_s"] = number(copies[0][1], "byte/s", source, day, low=min(ends[0] for ends in copies), high=max(ends[2] for ends in copies),
                                            where="from main memory, pinned where that works; low: not pinned")
@@ -160,7 +164,7 @@ def entries(measured, key, base=None):
     try:
         day = date.fromisoformat(measured.get("date")).isoformat()
     except (TypeError, ValueError):
-        raise ValueError(f"date = {json.dumps(measured.get('date'))[:60]} is not accepted: it must be a date such as 2026-11-30") from None
+        raise inputs.refused("date", measured.get("date"), "it must be a date such as 2026-11-30") from None
     versions = [f"{what} {clean(str(measured[what]))}" for what in ("torch", "nccl", "driver") if measured.get(what)]
     source, found = ", ".join(["tpmodel measure", *versions]), {}
     models = {gpu["name"]: [one for one in gpus if one["name"] == gpu["name"]] for gpu in gpus}
@@ -174,7 +178,7 @@ def entries(measured, key, base=None):
             raise ValueError("all_reduce is not accepted: it must be null, or have ranks and protocols")
         ranks = shared.get("ranks")
         if type(ranks) is not int or not 2 <= ranks <= 1024:
-            raise ValueError(f"ranks = {json.dumps(ranks)[:60]} is not accepted: it must be a whole number from 2 to 1024")
+            raise inputs.refused("ranks", ranks, "it must be a whole number from 2 to 1024")
         if "default" in shared["protocols"]:
             found[key], said = link_entry(table(shared["protocols"]["default"], "protocols.default"), ranks,
                                           f"{ranks} GPUs, {' and '.join(models)}, measured", source, day)

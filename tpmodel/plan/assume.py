@@ -1,28 +1,25 @@
 """What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
 
 from ..catalog.articles import MODEL
+from ..catalog.assumptions import assumed, assumptions, ends
 from ..catalog.links import line_bytes_per_s, link
 from ..catalog.models import models
 from ..units import GIB
+from . import wire
 
 ENDS = ("low", "mid", "high")
-ACHIEVED = (0.70, 0.80, 0.90)  # of the memory bandwidth: 0.70 to 0.81 in matrix-vector products on our H200; 0.90 as its plain copies, which no public run reached
+ACHIEVED = ends("card", "achieved_frac")
 OVERHEAD_BYTES = MODEL.numbers["overhead_bytes"].base_range[::-1]  # the low end of a speed or a length has the most overhead
-MFU = {  # of the dense rate: article 2's cards reach 0.92 on large BF16 batches; smaller formats reach less of more
-    "bf16": (0.50, 0.75, 0.92), "fp8": (0.40, 0.60, 0.80), "fp4": (0.12, 0.30, 0.50)}
+MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
 RATE = {"bf16": "bf16_flop_per_s", "fp8": "fp8_flop_per_s", "fp4": "fp4_flop_per_s"}
-GAPS_S = {  # between two steps, slow to fast
-    "vllm": (6e-3, 5e-3, 0.3e-3),  # 4 to 6 ms in public traces, 0.2 to 0.3 with asynchronous scheduling: vllm issues 6854, 10634
-    "sglang": (6e-3, 5e-3, 0.3e-3),  # taken as vLLM's
-    "llama.cpp": (3.4e-3, 1.6e-3, 0.3e-3),  # host time of a step with and without a rebuilt graph: LocalAI, docs/DECODE_SERVING_SCOPE.md
-    "ninfer": (1e-3, 0.3e-3, 0.0),  # everything in one CUDA graph; an estimate
-}
+ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
+GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # between two steps, slow to fast
 HOST_BYTES_PER_S = tuple(link(key).copy_bytes_per_s for key in  # article 2's copies
                          ("host-pcie4-x4-pageable", "host-pcie5-x16-pageable", "host-pcie5-x16-pinned"))
-ACCEPTANCE = (0.4, 0.6, 0.8)  # of a drafted token where none is given: public runs of Qwen's MTP layer print 0.43 to 0.93
-DRAFT_ALLREDUCES = 3  # two of the MTP layer, one of its embedding
-PROMPT_TOKENS = 8192
-CHUNK_TOKENS = 2048  # vllm serve's default below 70 GiB
+ACCEPTANCE = ends("drafts", "acceptance_frac")
+DRAFT_ALLREDUCES = int(assumed("drafts").draft_allreduces)
+PROMPT_TOKENS = 8192  # a choice
+CHUNK_TOKENS = int(assumed("vllm").chunk_tokens)
 
 
 def gap_range_s(engine):
@@ -31,7 +28,7 @@ def gap_range_s(engine):
     >>> gap_range_s("ik_llama.cpp") == GAPS_S["llama.cpp"]
     True
     """
-    return next((gaps for name, gaps in GAPS_S.items() if name in engine.lower()), GAPS_S["vllm"][:2] + (0.0,))
+    return next((gaps for name, gaps in GAPS_S.items() if name in engine.lower()), ends("engine", "gap_s")[::-1])
 
 
 def of_model(name, quantity):
@@ -43,6 +40,22 @@ def of_model(name, quantity):
 def of_card(card, name, assumed, end):
     """A number at one end of its range: the card's own where it was measured, else what is assumed of every card."""
     return card.numbers[name].base_range[end] if name in card.numbers else assumed[end]
+
+
+def source(card, name, key):
+    """The number of the catalog that `of_card` takes: the card's own, or what is assumed."""
+    return card.numbers.get(name) or assumed(key).numbers[name]
+
+
+def gap_source(engine):
+    """The number of the catalog behind `gap_range_s`."""
+    return next((entry for name, entry in ENGINES.items() if name in engine.lower()), assumed("engine")).numbers["gap_s"]
+
+
+def mfu_source(config, card):
+    """{"mfu_frac": the number of the catalog that a pass takes}: of this model, of this card, or of every card in 16 bits."""
+    own = models().get(config.name)
+    return {"mfu_frac": own.numbers["mfu_frac"] if own and "mfu_frac" in own.numbers else source(card, "mfu_frac", "bf16")}
 
 
 def achieved_frac(card, end):
@@ -101,6 +114,7 @@ def words(cards, link_entry, kind, config, drafts=0, acceptance=None):
         said.append(f"a drafted token is accepted with a chance of {_ends(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")
+    said += filter(None, [wire.unsaid(link_entry)])
     if kind == "offload":
         said += [f"{card.key}: offloaded weights come at {_ends([host_bytes_per_s(card, end) for end in range(len(ENDS))], 1e9, '.1f')} GB/s "
                  f"({'its own copies' if 'copy_bytes_per_s' in card.numbers else 'the copies of article 2, at most what its slot moves'})"

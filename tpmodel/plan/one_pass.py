@@ -12,7 +12,9 @@ from . import assume, wire
 from .placement import body_bytes, cache_bytes, head_bytes, loads, reads, touched
 
 BF16_BYTES = 2
+FAST = assume.ENDS.index("high")
 FULL = ("full", "latent")
+WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
 UNSPLIT = ("embedding", "vision", "mtp", "head")  # modules that no token of a prompt is multiplied with
 
 
@@ -27,7 +29,7 @@ class Job:
     setting: object
     tokens: float
     context_tokens: float
-    sequences: int = 1
+    sequences: float = 1
     passes: float = 1
     drafts: int = 0
     engine: str = "vllm"
@@ -60,14 +62,36 @@ def terms(config, placement, link, job):
     return found
 
 
+def long_run(setting, sequence_tokens, batch_tokens, passes, **more):
+    """The Job of many batches of whole documents, one behind the other: each token meets all of its own document, the queue never runs dry."""
+    return Job(setting, batch_tokens, sequence_tokens / 2, batch_tokens / sequence_tokens, passes=passes, waits=False, **more)
+
+
 def rates(terms, tokens):
     """(low, middle, high) tokens/s from the terms of a job that gives so many tokens at each end."""
     return tuple(number / sum(seconds[end] for seconds in terms.values()) for end, number in enumerate(tokens))
 
 
+def busy_s(config, placement, link, job, end):
+    """Work of each stage in one pass, in seconds."""
+    return [v.busy_s for v in _stages(config, placement, link, job, end)]
+
+
 def view(config, placement, link, job, end):
     """The job's pass on its slowest GPU, by name."""
     return max(_stages(config, placement, link, job, end), key=lambda v: v.busy_s)
+
+
+def whole(config, placement, link, job, end, found):
+    """The job's pass as one view: of the slowest GPU, and where stages or copies follow each other, with their sums from the terms `found`."""
+    v = view(config, placement, link, job, end)
+    if len(placement.layers) == 1 and not placement.offloaded_bytes:
+        return v
+    sent = ("all-reduces", "hand-overs", "offload copies")
+    sums = {"busy_s": [name for name in found if name in WORK], "communication_s": [name for name in found if name in sent]}
+    means = {name: sum(found[part][end] for part in parts) / job.passes for name, parts in sums.items()}
+    said = {name: "the sum of " + ", ".join(f"{part} {found[part][end] / job.passes * 1e3:.3g} ms" for part in parts) for name, parts in sums.items()}
+    return v.given(**means).sourced(**said)
 
 
 def _end(config, placement, link, job, end):
@@ -76,14 +100,16 @@ def _end(config, placement, link, job, end):
     busy = [v.busy_s for v in stages]
     slowest = stages[busy.index(max(busy))]
     piped = len(placement.layers) > 1
-    found = {"busy": pipeline.run_s(job.passes, max(busy), sum(busy) if piped else max(busy), 0, len(placement.layers)), "shares": _shares(slowest)}
+    work = pipeline.run_s(job.passes, max(busy), sum(busy) if piped else max(busy), 0, len(placement.layers))
+    hidden = work if end == FAST else 0  # at best a copy or a hand-over hides behind the work; an all-reduce is waited for
+    found = {"busy": work, "shares": _shares(slowest)}
     if placement.offloaded_bytes:
-        found["offload copies"] = job.passes * copies_s(placement, reads(config, placement, job.tokens)[1], end)
+        found["offload copies"] = max(0, job.passes * copies_s(placement, reads(config, placement, job.tokens)[1], end) - hidden)
     if placement.ranks > 1:
         found["all-reduces"] = job.passes * slowest.communication_s
     if piped:
         handed = handover_s(link, slowest.allreduce_payload_bytes, end)
-        found["hand-overs"] = pipeline.run_s(job.passes, 0, 0, handed, len(placement.layers))
+        found["hand-overs"] = max(0, pipeline.run_s(job.passes, 0, 0, handed, len(placement.layers)) - (hidden if job.passes > 1 else 0))
     if job.waits:
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
@@ -111,7 +137,9 @@ def _stages(config, placement, link, job, end):
             "mfu_frac": mfu_frac(config, card, "bf16", end),
             "linear_s": linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end)}
         gap_s = assume.gap_range_s(job.engine)[end] if job.waits else 0
-        found.append(stage(card, link, end, ranks=placement.ranks, tokens=job.tokens, context_tokens=job.context_tokens, gap_s=gap_s, **folded))
+        v = stage(card, link, end, ranks=placement.ranks, tokens=job.tokens, context_tokens=job.context_tokens, gap_s=gap_s,
+                  sequences=job.sequences, **folded)
+        found.append(v.sourced(gap_s=assume.gap_source(job.engine), **assume.mfu_source(config, card)))
     return found
 
 
@@ -122,7 +150,7 @@ def shape(config, order):
             "head_elements": full[0].product_elements if full else 1, "allreduces": calls(config)}
 
 
-def stage(card, link, end, **folded):
+def stage(card, link, end, sequences=1, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
     folded : ranks, tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, and what `shape` gives
@@ -130,7 +158,13 @@ def stage(card, link, end, **folded):
     held = {"element_bytes": BF16_BYTES, "memory_bytes_per_s": card.numbers["memory_bytes_per_s"].base_range[end],
             "achieved_frac": assume.achieved_frac(card, end), "attention_flop_per_s": rate(card, "bf16", end)}
     sources = {name: number for entry in (card, link) for name, number in entry.numbers.items() if name in ("memory_bytes_per_s", *LINK_NAMES)}
-    v = View(held | wire.numbers(link, folded["ranks"], end) | folded, {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | sources)
+    sources |= {"attention_flop_per_s": card.numbers["bf16_flop_per_s"], "achieved_frac": assume.source(card, "achieved_frac", "card")}
+    def each_meets_its_own(v):
+        """the attention of one sequence, as many times as there are sequences"""
+        return sequences * v(one.attention_s, tokens=v.tokens / sequences)
+
+    recipes = {"message_bytes": "allreduce_payload_bytes"} | ({"attention_s": each_meets_its_own} if sequences != 1 else {})
+    v = View(held | wire.numbers(link, folded["ranks"], end) | folded, recipes, GIVEN, FOLDED | sources)
     return v.given(protocol_allreduce_s=wire.allreduce_s(link, v.message_bytes, v.ranks, end)) if wire.oneshot(link) else v
 
 
@@ -142,11 +176,11 @@ def at_end(link, end):
 
 
 LINK_NAMES = ("link_bytes_per_s", "allreduce_latency_s", "bulk_latency_s")
-GIVEN = ("read_bytes", "cache_read_bytes", "linear_s", "allreduces")
+GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "cache_read_bytes": "counted: the cached layers, and each state read and written",
           "linear_s": "the sum over modules of 2 p T / (N mu R), each in its format", "allreduces": "counted from the layers",
-          "achieved_frac": "assumed of every card, or measured on this one", "mfu_frac": "assumed of every card, or measured",
-          "gap_s": "the engine's range"}
+          **dict.fromkeys(("hidden", "heads", "head_elements", "full_layers"), "the model's shape"), "element_bytes": "activations in 16 bits",
+          **dict.fromkeys(("tokens", "context_tokens", "ranks"), "asked for")}
 
 
 def draft_view(config, cards, link, ranks, sequences, drafts, end):

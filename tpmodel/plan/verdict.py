@@ -2,78 +2,73 @@
 
 from ..units import GB, GIB
 
-TIE = 0.03  # of the rate: ways nearer than that are equally fast, and the longer context decides
-
-
-def _rate(found, part):
-    return found[part]["mid"] if found[part] else 0.0
+TIE = 0.05  # of the rate: ways nearer than that are equally fast, and the longer context decides
+MORE = 1.1  # times the context: a way that holds so much more than the best is named
 
 
 def choose(tried, part):
-    """The best of all ways: fits, at the longest of the contexts that rates are for, fastest; of equally fast ones the one that holds most."""
-    depth = max((found["context_tokens"] for found in tried if found["fits"]), default=0)
-    pool = [found for found in tried if found["fits"] and found["context_tokens"] == depth]
+    """The best of all ways: fits, at the longest context that rates are for, fastest; of equally fast ones the one that holds most."""
+    depth = max((way.context_tokens for way in tried if way.fits), default=0)
+    pool = [way for way in tried if way.fits and way.context_tokens == depth]
     if not pool:
-        return max(tried, key=lambda found: (found["max_context_tokens"], min(gpu["kv_pool_bytes"] for gpu in found["gpus"])))
-    top = max(_rate(found, part) for found in pool)
-    level = [found for found in pool if _rate(found, part) >= top * (1 - TIE)]
-    return max(level, key=lambda found: (found["max_context_tokens"], _rate(found, part)))
-
-
-def label(found):
-    """One way to split in words: one, tp, tp with offload, or pp with its layers."""
-    kind, layers = found["split"]["kind"], found["split"]["layers"]
-    if kind == "pp":
-        return f"pp {','.join(map(str, layers))}"
-    return "tp with offload" if kind == "offload" and found["split"]["ranks"] > 1 else kind
+        return max(tried, key=lambda way: (way.holds_tokens, min(memory.kv_pool_bytes for memory in way.memories)))
+    top = max(way.rate(part) for way in pool)
+    level = [way for way in pool if way.rate(part) >= top * (1 - TIE)]
+    return max(level, key=lambda way: (way.holds_tokens, way.rate(part)))
 
 
 def sentence(best, tried, part, batch, cards):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
     each = f" for each of {batch} sequences" if batch > 1 else ""
-    if not best["fits"]:
+    if not best.fits:
         return f"does not fit: {_missing(best, each)}"
-    split, ends = best["split"], best["max_context_range"]
     said = "fits"
-    if split["offloaded_bytes"]:
-        said += f" with {split['offloaded_bytes'] / GIB:,.1f} GiB of the weights in main memory"
-    if len(best["gpus"]) < cards:
+    if best.placement.offloaded_bytes:
+        said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"
+    if len(best.memories) < cards:
         said += f" on the first GPU alone, the {'others are' if cards > 2 else 'other is'} idle"
-    said += f": up to {best['max_context_tokens']:,} tokens{each}"
-    if ends["low"] != ends["high"]:
-        said += f" ({ends['low']:,} to {ends['high']:,} by the overhead)"
-    return f"{said}{_beside(best, tried, part)}; {part} is limited by the {best[part]['limited_by']}"
+    said += f": up to {best.holds_tokens:,} tokens{each}"
+    low, _, high = best.longest
+    if low != high:
+        said += f" ({low:,} to {high:,} by the overhead)"
+    return f"{said}{_beside(best, tried, part)}; {part} is limited by the {best.speed(part).limited_by}"
 
 
 def _missing(best, each):
-    short = min(gpu["kv_pool_bytes"] for gpu in best["gpus"])
+    short = min(memory.kv_pool_bytes for memory in best.memories)
     if short < 0:
         return f"the weights and buffers exceed the budget of a GPU by {-short / GIB:.2f} GiB"
-    return f"only {best['max_context_tokens']:,} tokens{each} fit"
+    return f"only {best.holds_tokens:,} tokens{each} fit"
 
 
 def _beside(best, tried, part):
-    """The next best way at the same context, and a faster one that does not hold as much."""
-    others = [found for found in tried if found is not best and found["fits"] and found[part]]
-    same = [found for found in others if found["context_tokens"] == best["context_tokens"]]
+    """The next best way at the same context; one that holds more; and a faster one that does not hold as much."""
+    others = [way for way in tried if way is not best and way.fits]
     said = ""
+    same = [way for way in others if way.context_tokens == best.context_tokens]
     if same:
-        other = max(same, key=lambda found: _rate(found, part))
-        ratio = _rate(best, part) / _rate(other, part)
-        if abs(ratio - 1) <= TIE:
-            said += f"; {label(best)} is as fast in {part} as {label(other)}"
-            if best["max_context_tokens"] > other["max_context_tokens"]:
-                said += f", which holds {other['max_context_tokens']:,}"
-        else:
-            said += f"; {label(best)} is {ratio:.2f} times as fast in {part} as {label(other)}, the next best"
-    shorter = max((found for found in others if found["context_tokens"] < best["context_tokens"]), key=lambda found: _rate(found, part), default=None)
-    if shorter and _rate(shorter, part) > _rate(best, part):
-        said += f"; {label(shorter)} gives {_rate(shorter, part):,.1f} tokens/s, but holds {shorter['max_context_tokens']:,}"
+        other = max(same, key=lambda way: way.rate(part))
+        said += _against(best, other, part)
+    longer = max(same, key=lambda way: way.holds_tokens, default=best)
+    if longer.holds_tokens > MORE * best.holds_tokens:
+        said += f"; {longer.label} holds {longer.holds_tokens:,} tokens, at {longer.rate(part) / best.rate(part):.2f} times the speed"
+    faster = max((way for way in others if way.context_tokens < best.context_tokens), key=lambda way: way.rate(part), default=best)
+    if faster.rate(part) > best.rate(part):
+        said += f"; {faster.label} gives {faster.rate(part):,.1f} tokens/s, but holds {faster.holds_tokens:,}"
     return said
 
 
+def _against(best, other, part):
+    """How the best compares with the fastest other."""
+    ratio = best.rate(part) / other.rate(part)
+    if abs(ratio - 1) > TIE:
+        return f"; {best.label} is {ratio:.2f} times as fast in {part} as {other.label}, the next best"
+    holds = f", which holds {other.holds_tokens:,}" if best.holds_tokens > other.holds_tokens else ""
+    return f"; {best.label} is as fast in {part} as {other.label}{holds}"
+
+
 def meeting(met, part):
-    """Where tensor parallel and the pipeline change places, at these starts of the link; `met` as crossover.crossovers gives it."""
+    """Where tensor parallel and the pipeline change places, at these starts of the link; `met` as crossover.of_ways gives it."""
     if met is None:
         return ""
     link, batch, ahead = met["link_bytes_per_s"], met["batch"], met["ahead"]
