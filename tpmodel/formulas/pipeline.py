@@ -197,7 +197,7 @@ def meeting_bytes_per_s(allreduces, message_bytes, first_s, last_s, even_s, batc
 
     returns : B*; 0 where the pipeline wins over any link, since its arithmetic alone is no longer
     limits : two cards, nothing overlapped, no latency.
-    source : tensor_parallel_s = pipeline_s solved for the bandwidth
+    source : pass_s = pipeline_s solved for the bandwidth
 
     >>> meeting_bytes_per_s(allreduces=10, message_bytes=1e9, first_s=2, last_s=2, even_s=2, batches=4)
     16000000000.0
