@@ -1,7 +1,7 @@
 """The largest context to the block, by vLLM's own rules: what one sequence needs, what the pool holds."""
 
 from .. import ops
-from ..catalog.articles import MODEL, UTILISATION_FRAC
+from ..catalog.articles import GPU, MODEL, UTILISATION_FRAC
 from ..catalog.models import find_config
 from ..formulas import memory
 from ..live.controls import Choice, Slider, linear_texts, log_texts
@@ -15,7 +15,8 @@ from .options import KV_DTYPES, TP
 NULL_BLOCKS, FULL_GROUPS = 1, 1
 INPUT_BYTES = 2  # the convolution's inputs are BF16
 OVERHEAD = MODEL.numbers["overhead_bytes"].base_range
-CARDS = {"16 GiB nominal": 16 * GIB, "16,311 MiB, as reported": 16311 * 2.0**20, "24 GiB": 24 * GIB, "32 GiB": 32 * GIB}
+CARDS = {"16 GiB nominal": 16 * GIB, "16,311 MiB, as reported": GPU.reported_bytes,
+         "24 GiB": 24 * GIB, "32 GiB": 32 * GIB}
 ENGINES = {f"vLLM {text}": {"step_tokens": version(text).gdn_step, "checkpoints": int(version(text).gdn_step > 16)} for text in ("0.32", "0.33")}
 WORDS = ("low", "mid", "high")
 AXIS_BLOCKS = 400

@@ -9,6 +9,7 @@ from ..formulas import speculation as spec
 from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, bar
+from ..plan.assume import ACHIEVED, DRAFT_ALLREDUCES
 from ..units import GB, MS, US
 from .options import KV_DTYPES, TP
 
@@ -160,7 +161,8 @@ def speculation():
             Slider("link_bytes_per_s", "Achieved bandwidth of the link", log_texts(1, 400, 20, start=SHM_GB), SHM_GB, "GB/s", "e9"),
             _read(), _bandwidth(), _context(),
         ),
-        constants=SHAPE | {"tokens": 1, "ranks": 2, "achieved_frac": 0.8, "kv_element_bytes": 1, "draft_allreduces": 3},
+        constants=SHAPE | {"tokens": 1, "ranks": 2, "achieved_frac": ACHIEVED[1], "kv_element_bytes": 1,
+                           "draft_allreduces": DRAFT_ALLREDUCES},
         derived=DERIVED,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(

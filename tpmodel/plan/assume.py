@@ -12,7 +12,7 @@ OVERHEAD_BYTES = MODEL.numbers["overhead_bytes"].base_range[::-1]  # the low end
 MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
 RATE = {"bf16": "bf16_flop_per_s", "fp8": "fp8_flop_per_s", "fp4": "fp4_flop_per_s"}
 ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
-GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # between two steps, slow to fast
+GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # slow to fast
 HOST_BYTES_PER_S = tuple(link(key).copy_bytes_per_s for key in
                          ("host-pcie4-x4-pageable", "host-pcie5-x16-pageable", "host-pcie5-x16-pinned"))
 ACCEPTANCE = ends("drafts", "acceptance_frac")
