@@ -343,6 +343,7 @@ def test_nccl_tests_become_a_link(tmp_path, root):
     assert done.returncode == 0, done.stderr
     found = sourced.read(done.stdout, "x")["my-shm"]
     assert [found.link_bytes_per_s, found.allreduce_latency_s, found.bulk_latency_s] == pytest.approx([2.2e9, 9e-6, 39e-6], rel=0.03)
+    assert found.said == {"protocol": "ring"} and found.link_latency_s == 1e-6
     assert found.name == "2 GPUs, NVIDIA GeForce RTX 4090, measured" and found.numbers["link_bytes_per_s"].date == date.today().isoformat()
     (tmp_path / "own.toml").write_text(done.stdout)
     plan = run("plan", "--model", "qwen3-8b", *["--gpu", "rtx-4090"] * 2, "--link", "my-shm", "--catalog", tmp_path / "own.toml", "--json")
