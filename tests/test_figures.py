@@ -52,7 +52,6 @@ HARNESS = """(settings) => {
 }"""
 
 
-@pytest.mark.browser
 @by_name
 def test_every_mark_equals_python_to_the_bit(figure, blank):
     settings = [random_texts(figure, seed) for seed in range(150)]
