@@ -54,7 +54,6 @@ def worded(parts, view):
     return "".join(p if isinstance(p, str) else p[1][int(p[0](view))] if isinstance(p[1], tuple) else "#" for p in parts)
 
 
-@pytest.mark.browser
 @by_name
 def test_every_mark_and_text_equals_python_to_the_bit(figure, blank):
     settings = [random_texts(figure, seed) for seed in range(150)]

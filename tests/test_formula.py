@@ -42,7 +42,6 @@ def points(form, count, seed=0):
     return [list(map(float, row)) for row in zip(*columns)]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)

@@ -11,7 +11,6 @@ import pytest
 
 from tpmodel import figures
 
-pytestmark = pytest.mark.browser
 TOKEN = "lab-test"
 
 
