@@ -10,8 +10,7 @@ from tpmodel import figures
 from tpmodel.catalog.articles import GPU, MODEL
 from tpmodel.catalog.links import link
 from tpmodel.evidence.prompts import points, prompt
-from tpmodel.figures.card import DRIVER
-from tpmodel.figures.options import AS_COUNTED
+from tpmodel.figures.options import AS_COUNTED, DRIVER
 from tpmodel.figures.prefill import decode
 from tpmodel.formula import symbol
 from tpmodel.formulas import card, collectives, passes as one, prefill

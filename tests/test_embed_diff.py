@@ -7,6 +7,7 @@ import numpy
 import pytest
 
 from tpmodel import cli
+from tpmodel.inputs import shown
 from tpmodel.vllm import embed_diff
 
 
@@ -103,10 +104,10 @@ def saved(array):
     (saved(numpy.full((3, 4), None)), "b.npy holds pickled objects, which are not loaded"),
     (saved(FINE)[:-5], "b.npy holds no whole array"),
     (saved(FINE)[:8], "b.npy holds no whole array"),
-    (b"1,2,3\n", "b.npy is not a .npy file"),
-    (b"PK\x03\x04", "b.npy is not a .npy file"),
-    (b"", "b.npy is not a .npy file"),
-    (None, "b.npy cannot be read (No such file or directory)"),
+    (b"1,2,3\n", "file = 'b.npy' is not accepted: it is no .npy file"),
+    (b"PK\x03\x04", "file = 'b.npy' is not accepted: it is no .npy file"),
+    (b"", "file = 'b.npy' is not accepted: it is no .npy file"),
+    (None, "file = 'b.npy' is not accepted: No such file or directory"),
     (NAN, "b.npy: row 2 (from 0) has NaN or infinity"),
     (INF, "b.npy: row 0 (from 0) has NaN or infinity"),
     (numpy.full((3, 4), -1e308), "b.npy: row 0 (from 0) has numbers beyond 1e+150"),
@@ -121,7 +122,7 @@ def test_what_is_refused(diff, b, said):
     assert err.startswith("tpmodel embed-diff: ") and said in err and len(err) < 400
 
 
-@pytest.mark.parametrize("k", ["0", "-1", "many", "1.5"])
+@pytest.mark.parametrize("k", ["0", "-1", "many", "1.5", "1_0", "\u0661\u0662", "9" * 400])
 def test_top_k(diff, k):
     code, _, err = diff(FINE, FINE, "--top-k", k)
-    assert code == 2 and f"top-k = {k!r} is not accepted: it must be a whole number >= 1" in err
+    assert code == 2 and f"top-k = {shown(k)} is not accepted: it must be a whole number >= 1" in err

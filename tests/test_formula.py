@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, View, formula
-from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
+from tpmodel.formulas import collectives, decode, memory
 from tpmodel.tree import Node, walk
-from tpmodel.vllm import rules
 from tpmodel.vocabulary import DOMAINS, NAMES, check
 
 FORMULAS = list(REGISTRY.values())
@@ -43,7 +42,6 @@ def points(form, count, seed=0):
     return [list(map(float, row)) for row in zip(*columns)]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)

@@ -2,11 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tpmodel.catalog.gpus import gpu
 from tpmodel.plan import ways
 from tpmodel.plan.machine import machine, model
 from tpmodel.plan.plan import make

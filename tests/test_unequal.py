@@ -14,7 +14,7 @@ from tpmodel.evidence import article2 as a2
 from tpmodel.evidence.claims import findings, summary
 from tpmodel.formula import solve, symbol
 from tpmodel.formulas import collectives, passes, pipeline, weights
-from tpmodel.split import fastest, parse_layers, split
+from tpmodel.split import fastest, split
 
 ROWS = {finding.id: finding for finding in findings()}
 SPEEDS = [f for f in ROWS.values() if f.status == "predicted" and f.unit == "tok/s" and f.id not in a2.OUTLIERS]
@@ -232,7 +232,7 @@ def test_split_json():
 @pytest.mark.parametrize("more", [
     ("--layers", "20"), ("--layers", "20,13"), ("--layers", "34,0"), ("--layers=-1,35",), ("--layers", "17.5,16.5"),
     ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"), ("--util", "nan"),
-    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"), ("--link", "tin-can"),
+    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"), *(("--tokens", n) for n in ("1e300", "1e-300", "nan", "1_0")), *(("--batch-tokens", n) for n in ("1e308", "1e-308")), ("--link", "tin-can"),
     ("--link", "host-pcie4-x4-pinned"), ("--model", "qwen9")])
 def test_bad_input_is_one_line_and_exit_2(more):
     done = run(*more)
@@ -244,7 +244,6 @@ def test_one_gpu_is_refused_and_any_model_is_split():
     with pytest.raises(ValueError, match="at least 2 GPUs"):
         split("nemotron-3-embed-8b", PAIR[:1])
     assert sum(split("qwen3.8-27b-nvfp4", PAIR)["layers"]) == 64
-    assert parse_layers(" 20, 14", 34, 2) == [20, 14]
 
 
 def test_the_1b_model_bounds_the_ratio_of_the_cards():

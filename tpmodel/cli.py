@@ -3,9 +3,12 @@
 import argparse
 import json
 import os
-import re
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 
+from . import __version__, inputs
 from .measure import command as measuring
 from .plan import command as plan
 from .vllm import embed, embed_diff
@@ -36,16 +39,18 @@ def _complain(who, message):
 
 
 def _whole(text):
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text.strip()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not accepted: it must be a whole number")
-    return int(text)
+    return _read(inputs.as_whole, text, "a whole number of at most 18 digits")
 
 
 def _real(text):
-    try:
-        return float(text if text.isascii() and "_" not in text else "")
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not accepted: it must be a number") from None
+    return _read(inputs.as_real, text, f"a number, below {inputs.MOST:g}")
+
+
+def _read(reader, text, wanted):
+    value = reader(text)
+    if value is None:  # argparse names the flag
+        raise argparse.ArgumentTypeError(f"{inputs.shown(text)} is not accepted: it must be {wanted}")
+    return value
 
 
 def _number(value):
@@ -108,6 +113,7 @@ def split(args):
 def parser():
     """The parser of every command."""
     top = Parser(prog="tpmodel", description="How one language model is split over GPUs, and what that costs.")
+    top.add_argument("--version", action="version", version=f"tpmodel {__version__}")
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
     command = commands.add_parser("claims", help="the articles' numbers, recomputed", description=claims.__doc__)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -138,23 +144,62 @@ def parser():
     return top
 
 
+class Ended(KeyboardInterrupt):
+    """A signal that asks to end, raised where Ctrl-C would be, so that a long run can keep what it has."""
+
+
+@contextmanager
+def _signals():
+    """kill and a closed terminal end a command as Ctrl-C does."""
+    def end(number, _):
+        raise Ended(number)
+
+    mine = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) and signal.getsignal(number) == signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        mine = []
+    for number in mine:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(arguments=None):
     """Run one command; returns the exit code."""
-    args = parser().parse_args(arguments)
+    who = "tpmodel"
     try:
-        code = args.run(args)
-        print(end="", flush=True)  # stdout may be None
-        return code
+        with _signals():
+            arguments = sys.argv[1:] if arguments is None else arguments
+            for lost in (text for text in arguments if text.startswith("--") and text.endswith("=--")):  # argparse makes a list of it
+                raise inputs.refused(lost[2:-3], "--", "give it another value")
+            args = parser().parse_args(arguments)
+            who = f"tpmodel {args.command}"
+            code = args.run(args)
+            print(end="", flush=True)  # stdout may be None
+            return code
     except BrokenPipeError:  # whoever reads has enough
         _mute()
         return 0
-    except (ValueError, OSError, ArithmeticError, RecursionError, MemoryError) as error:
-        _complain(f"tpmodel {args.command}", error if str(error) else type(error).__name__)
-        try:
-            print(end="", flush=True)
-        except OSError:
-            _mute()
-        return 2
+    except KeyboardInterrupt as stop:
+        number = stop.args[0] if isinstance(stop, Ended) else signal.SIGINT
+        kept = getattr(stop, "kept", "")
+        return _ended(who, f"stopped by {'Ctrl-C' if number == signal.SIGINT else signal.Signals(number).name}{kept and ': '}{kept}", 128 + number)
+    except OSError as error:  # files are named where they are read and written; what is left is stdout
+        return _ended(who, f"{error.filename or 'standard output'}: {inputs.cause(error)}", 2)
+    except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        return _ended(who, error if str(error) else type(error).__name__, 2)
+
+
+def _ended(who, why, code):
+    """The exit code, after one line that says why."""
+    _complain(who, why)
+    try:
+        print(end="", flush=True)
+    except OSError:
+        _mute()
+    return code
 
 
 def _mute():

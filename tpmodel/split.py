@@ -5,6 +5,7 @@ For batches of documents or prompts (arithmetic, not decode): a long run is pace
 
 from dataclasses import replace
 
+from . import inputs
 from .catalog.gpus import gpu
 from .catalog.layers import Module
 from .catalog.links import link as find_link
@@ -14,6 +15,7 @@ from .units import GIB
 from .vllm.engine import Setting
 from .vocabulary import check
 
+MOST_GIB, MOST_TOKENS = 1e6, 1e9
 BATCHES = 16  # of a run; fill and drain are shared among them
 MID = assume.ENDS.index("mid")
 
@@ -35,30 +37,12 @@ def fastest(layers, rates, rooms):
     return found
 
 
-def parse_layers(text, layers, count):
-    """The layers of each of `count` GPUs from a text like "20,14"; anything else is refused."""
-    parts = text.split(",")
-    wanted = f"it must be {count} whole numbers >= 1 with a comma between, {layers} in all"
-    if len(parts) != count or not all(part.strip().isascii() and part.strip().isdigit() and len(part) < 10 for part in parts):
-        raise ValueError(f"layers = {text!r} is not accepted: {wanted}")
-    found = [int(part) for part in parts]
-    if min(found) < 1 or sum(found) != layers:
-        raise ValueError(f"layers = {text!r} is not accepted: {wanted} (it adds up to {sum(found)})")
-    return found
-
-
 def parse_reserves(text, count):
     """GiB taken before the engine starts on each of `count` GPUs, from a text like "1.4,0"; "0" stands for all."""
-    parts = text.split(",")
-    try:
-        found = [float(part if part.isascii() and "_" not in part else "") for part in parts]
-    except ValueError:
-        found = [-1.0]
-    if len(found) == 1:
-        found *= count
-    if len(found) != count or not all(0 <= number < 1e6 for number in found):
-        wanted = f"one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}"
-        raise ValueError(f"reserve-gib = {text!r} is not accepted: it must be {wanted}")
+    found = [inputs.as_real(part) for part in text.split(",")]
+    found = found * count if len(found) == 1 else found
+    if len(found) != count or not all(number is not None and 0 <= number < MOST_GIB for number in found):
+        raise inputs.refused("reserve-gib", text, f"it must be one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}")
     return found
 
 
@@ -76,12 +60,14 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
         missing = [name for name in names if name not in entry.numbers]
         if missing:
             raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a split needs it")
-    check("sequence_tokens", sequence_tokens), check("tokens", batch_tokens - sequence_tokens)
+    for name, value in (("tokens", sequence_tokens), ("batch-tokens", batch_tokens)):
+        if not 1 <= value <= MOST_TOKENS:
+            raise inputs.refused(name, value, f"it must be a number of tokens from 1 to {MOST_TOKENS:,.0f}")
     count, total = len(cards), len(config.order)
     _, budget = placement.budgets(cards, check("utilisation_frac", util), [gib * GIB for gib in parse_reserves(reserve_gib, count)])
     rooms = [_room(config, cards, budget, i) for i in range(count)]
     pace = [card.bf16_flop_per_s for card in cards]
-    found = parse_layers(layers, total, count) if layers is not None else fastest(total, pace, rooms)
+    found = inputs.layers(layers, "layers", count, total) if layers is not None else fastest(total, pace, rooms)
     placed = placement.place(config, cards, "pp", found)
     job = one_pass.long_run(Setting(), sequence_tokens, batch_tokens, BATCHES)
     stages = [{"name": card.key, "layers": n, "room_layers": room, "weights_bytes": held, "stage_s": seconds} for card, n, room, held, seconds

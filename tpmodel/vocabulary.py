@@ -1,4 +1,4 @@
-"""The one vocabulary: every name a formula may use, with symbol, unit, domain, theme and meaning: the rows of terms.csv.
+"""The one vocabulary, terms.csv: every name a formula may use, with symbol, unit, domain, theme and meaning.
 
 A name's suffix is its unit in SI base units; counts are bare nouns. A parameter or a formula
 whose name is not here is refused when it is defined. The book's symbol table is made from this.
@@ -8,6 +8,8 @@ import csv
 import math
 from dataclasses import dataclass
 from importlib import resources
+
+from .inputs import shown
 
 DOMAINS = {
     "real": ("a finite number", lambda lo, hi: True),
@@ -51,7 +53,7 @@ RESERVED = frozenset(
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme and meaning")
+        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme, meaning")
     return NAMES[name]
 
 
@@ -76,9 +78,7 @@ def assumptions(name):
 def refuse(name, value):
     """The ValueError for a bad `value` of `name`: name, unit, value, what is accepted."""
     unit = f" [{NAMES[name].unit}]" if NAMES[name].unit else ""
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return ValueError(f"{name}{unit} = {shown} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
+    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
 
 
 def check(name, value):

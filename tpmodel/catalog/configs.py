@@ -196,7 +196,7 @@ def read_config(path):
     path = Path(path)
     path = path / "config.json" if path.is_dir() else path
     beside = path.parent / "hf_quant_config.json"
-    return parse_config(load_json(path), load_json(beside) if beside.is_file() else None, path.parent.name)
+    return parse_config(load_json(path), load_json(beside) if beside.exists() else None, path.parent.name)
 
 
 def parse_config(config, quantisation=None, name=""):

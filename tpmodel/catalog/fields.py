@@ -2,8 +2,9 @@
 
 import json
 import re
-import reprlib
 from collections import ChainMap
+
+from .. import inputs
 
 LARGEST_FILE = 32_000_000
 MOST = {"layers": 1000, "any": 10**9}
@@ -59,7 +60,7 @@ HARMLESS = re.compile(r"mtp|hidden_act$|_bias$|dt_(min|max)|chunk_size$|cache_dt
 
 def refuse(name, value, accepted):
     """The one-line ValueError of a bad field."""
-    return ValueError(f"{' '.join(name.split())[:60]} = {reprlib.repr(value)[:60]} is not accepted: it must be {accepted}")
+    return inputs.refused(name, value, f"it must be {accepted}")
 
 
 class Fields:
@@ -118,13 +119,10 @@ class Fields:
 
 def load_json(path):
     """A JSON object from a file; truncated, huge, deep or other input is one ValueError."""
-    if not path.is_file():
-        raise ValueError(f"{path} is no file")
-    if path.stat().st_size > LARGEST_FILE:
-        raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a model's config")
+    text = inputs.read_text(path, "model", LARGEST_FILE, "a config.json or a folder with one")
     try:
-        found = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        found = json.loads(text)
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path.name} is not JSON: {str(error)[:80] or 'nested too deeply'}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path.name} holds {type(found).__name__}, not an object")

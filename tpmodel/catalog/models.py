@@ -4,8 +4,8 @@ import tomllib
 from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 
+from .. import inputs
 from ..vocabulary import NAMES
 from .configs import parse_config, read_config
 from .sourced import Sourced, load, pick
@@ -66,7 +66,7 @@ def find_config(name):
     """
     if name in shapes():
         return parse_config(shapes()[name], None, name)
-    if name and Path(name).exists():
+    if name and inputs.exists(name, "model"):
         return read_config(name)
     raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
 

@@ -1,9 +1,9 @@
 """Which format a build keeps each module in, from quantization_config or hf_quant_config.json; bits a weight with its scales."""
 
-import fnmatch
 import re
 
 from .fields import refuse
+from .patterns import ACCEPTED, Name, Pattern, Unread
 
 PLAIN = ("bf16", 16.0)
 FULL = ("fp32", 32.0)
@@ -15,7 +15,7 @@ ALGOS = {
     "INT8_SQ": ("int8", 8.0), "W8A16": ("int8", 8.0),
 }
 PREFIX = re.compile(r"^(?:(?:model|language_model|backbone|transformer|text_model)\.)+")
-MOST_WILDCARDS, MOST_PATTERNS = 4, 200
+MOST_STEPS = 1000  # of all patterns together
 
 
 def _group_format(weights):
@@ -36,7 +36,7 @@ class Formats:
 
     def __init__(self, quantisation, plain=PLAIN):
         self.default, self.plain, self.named, self.experts_only, self.kv_dtype = plain, plain, {}, False, "bf16"
-        self.exact, self.prefixes, self.patterns = set(), set(), []
+        self.exact, self.prefixes, self.plain_patterns, self.patterns = set(), set(), {}, []
         if quantisation is None:
             return
         q = quantisation.get("quantization", quantisation) if isinstance(quantisation, dict) else quantisation
@@ -52,8 +52,9 @@ class Formats:
         if q.get("kv_cache_quant_algo") == "FP8" or isinstance(scheme, dict) and scheme.get("num_bits") == 8:
             self.kv_dtype = "fp8"
         self._defaults(q)
-        if len(self.patterns) > MOST_PATTERNS:
-            raise refuse("patterns of the quantised modules", len(self.patterns), f"at most {MOST_PATTERNS} of them")
+        steps = sum(pattern.steps for pattern in [*self.plain_patterns.values(), *(pattern for pattern, _ in self.patterns)])
+        if steps > MOST_STEPS:
+            raise refuse("parts of the patterns of the quantised modules", steps, f"at most {MOST_STEPS} in all")
 
     def _defaults(self, q):
         method, algo = str(q.get("quant_method", "modelopt")).lower(), q.get("quant_algo")
@@ -88,7 +89,7 @@ class Formats:
                 if target == "Linear":
                     self.default = _group_format(weights)
                 elif target.startswith("re:"):
-                    self.patterns.append((_regex(target), _group_format(weights)))
+                    self.patterns.append((_pattern(target), _group_format(weights)))
                 else:
                     self.named[PREFIX.sub("", target)] = _group_format(weights)
 
@@ -103,7 +104,7 @@ class Formats:
         if bare.endswith("*") and "*" not in bare[:-1] and not name.startswith("re:"):
             self.prefixes.add(bare[:-1])
         elif "*" in name or name.startswith("re:"):
-            self.patterns.append((_regex(name), self.plain))
+            self.plain_patterns[name] = self.plain_patterns.get(name) or _pattern(name)
         else:
             self.exact.add(bare)
 
@@ -113,23 +114,20 @@ class Formats:
         for end in range(len(parts), 0, -1):
             if (found := self.named.get(".".join(parts[:end]))) is not None:
                 return found
+        whole, bare = (Name(text) if self.patterns or self.plain_patterns else None for text in ("model." + path, path))
         for pattern, found in self.patterns:
-            if found is not self.plain and pattern.match("model." + path):
+            if pattern(whole):
                 return found
         if not quantisable or self.default is self.plain or self.experts_only and ".experts." not in path:
             return self.plain
         runs = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
         ignored = any(run in self.exact for run in runs) or any(path[:n] in self.prefixes for n in range(1, len(path) + 1))
-        ignored = ignored or any(pattern.match("model." + path) or pattern.match(path) for pattern, found in self.patterns if found is self.plain)
+        ignored = ignored or any(pattern(whole) or pattern(bare) for pattern in self.plain_patterns.values())
         return self.plain if ignored else self.default
 
 
-def _regex(text):
-    """A pattern of a config as a regular expression that cannot run away."""
-    body = text[3:] if text.startswith("re:") else fnmatch.translate(text)
-    if len(text) > 200 or len(re.findall(r"[*+{?]", text[3:] if text.startswith("re:") else text)) > MOST_WILDCARDS or re.search(r"\)[*+{?]", text):
-        raise refuse("a pattern of the quantised modules", text, f"at most 200 characters and {MOST_WILDCARDS} wildcards, none of them nested")
+def _pattern(text):
     try:
-        return re.compile(body)
-    except (re.error, OverflowError):
-        raise refuse("a pattern of the quantised modules", text, "a regular expression") from None
+        return Pattern(text)
+    except Unread:
+        raise refuse("a pattern of the quantised modules", text, ACCEPTED) from None

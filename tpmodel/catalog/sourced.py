@@ -1,12 +1,11 @@
 """A number that says where it comes from, and the reader of `data/*.toml`."""
 
-import reprlib
 import tomllib
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
 
-from .. import units
+from .. import inputs, units
 from ..vocabulary import NAMES, check
 
 KINDS = ("official", "computed", "measured", "community", "estimate")
@@ -18,8 +17,9 @@ TO_BASE = {
 BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
         "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}
 LARGEST_FILE = 2_000_000
-PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it", "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "host_link", "nvlink")  # what an entry may say beside its numbers; and aliases, a list
+PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
+             "oneshot": "every GPU to every other at once, one kernel"}
+WORDS = ("protocol", "transport", "host_link", "nvlink")  # beside numbers; and aliases, a list
 MOST = 1e300  # a number above is no measurement, and may overflow in base units
 
 
@@ -41,7 +41,7 @@ class Sourced:
         for name in ("value", "low", "high"):
             number = getattr(self, name)
             if (number is not None or name == "value") and (isinstance(number, bool) or not isinstance(number, (int, float)) or not -MOST < number < MOST):
-                raise ValueError(f"{name} = {reprlib.repr(number)} is not accepted: it must be a finite number")
+                raise inputs.refused(name, number, "it must be a finite number")
         for name in ("unit", "kind", "source", "date"):
             if not isinstance(getattr(self, name), str) or name != "unit" and not getattr(self, name):
                 raise ValueError(f"a catalog number needs {name}, a text in quotes, got {getattr(self, name)!r}")
@@ -69,7 +69,7 @@ class Sourced:
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing of the catalog: its key, its printed name, its numbers by vocabulary name, and what it says in words."""
+    """One thing of the catalog: its key, its printed name, its numbers by name, and what it says in words."""
 
     key: str
     name: str
@@ -90,7 +90,8 @@ class Entry:
 def _number(name, entry):
     """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
+        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, "
+                         "such as vram_bytes or link_bytes_per_s")
     known = [f.name for f in fields(Sourced)]
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
         raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
@@ -109,9 +110,11 @@ def _words(name, value):
     if name == "aliases":
         if not isinstance(value, list) or not value or not all(isinstance(one, str) and one.strip() for one in value):
             raise ValueError("it must be a list of names in quotes")
-    elif not isinstance(value, str) or not value or name == "protocol" and value not in PROTOCOLS:
-        accepted = " or ".join(f'"{key}" ({what})' for key, what in PROTOCOLS.items()) if name == "protocol" else "a text in quotes"
-        raise ValueError(f"{reprlib.repr(value)} is not accepted: it must be {accepted}")
+    elif name == "protocol" and (not isinstance(value, str) or value not in PROTOCOLS):
+        accepted = " or ".join(f'"{key}" ({what})' for key, what in PROTOCOLS.items())
+        raise ValueError(f"{inputs.shown(value)} is not accepted: it must be {accepted}")
+    elif not isinstance(value, str) or not value:
+        raise ValueError(f"{inputs.shown(value)} is not accepted: it must be a text in quotes")
     return value
 
 
@@ -119,7 +122,7 @@ def read(text, where):
     """{key: Entry} from TOML text; a number without unit, kind, source or date is refused."""
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits is a plain ValueError
         raise ValueError(f"{where} is not TOML: {error}") from None
     if not tables:
         raise ValueError(f"{where} holds no entries: it must have tables such as [my-card]")
@@ -143,16 +146,7 @@ def read(text, where):
 
 def read_file(path):
     """{key: Entry} of a user's own file."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-        if len(raw) > LARGEST_FILE:
-            raise ValueError(f"{path} is larger than {LARGEST_FILE:,} bytes: not a catalog")
-        return read(raw.decode("utf-8-sig"), str(path))
-    except OSError as error:
-        raise ValueError(f"catalog = {str(path)!r} is not accepted: {error.strerror}: it must be a TOML file") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not TOML in UTF-8: {error}") from None
+    return read(inputs.read_text(path, "catalog", LARGEST_FILE, "a TOML file with entries of a catalog"), str(path))
 
 
 @lru_cache(maxsize=None)

@@ -2,16 +2,17 @@
 
 import csv
 import io
-import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import import_module, resources
 from pathlib import Path
 
+from .. import inputs
+
 KINDS = ("kv", "comm", "decode", "prefill")
 COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says nothing is all counted
 LARGEST_FILE = 20_000_000
-MOST = 1e300  # of a measured value: what is larger overflows in its error
+MOST = inputs.MOST  # of a measured value: what is larger overflows in its error
 
 
 class Unusable(ValueError):
@@ -53,29 +54,15 @@ class Cells(dict):
             if default is None:
                 raise Unusable(f"{name} is empty")
             return default
-        try:
-            value = float(text if text.isascii() and "_" not in text else "")
-        except ValueError:
-            value = math.nan
-        if not least <= value <= most or whole and value % 1:
-            raise Unusable(f"{name} = {text[:40]!r} is not accepted: it must be a {'whole ' * whole}number from {least:g} to {most:g}")
+        value = inputs.as_real(text)
+        if value is None or not least <= value <= most or whole and value % 1:
+            raise Unusable(str(inputs.refused(name, text, f"it must be a {'whole ' * whole}number from {least:g} to {most:g}")))
         return int(value) if whole else value
 
 
 def read_table(path):
     """The lines of a CSV file as Cells; anything else is a ValueError."""
-    path = Path(path)
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(LARGEST_FILE + 1)  # of a device, too, which has no size
-    except OSError as error:
-        raise ValueError(f"file = {str(path)!r} is not accepted: {error.strerror}: it must be a CSV table of cases") from None
-    if len(raw) > LARGEST_FILE:
-        raise ValueError(f"{path.name} is larger than {LARGEST_FILE:,} bytes: not a table of cases")
-    try:
-        return parse_table(raw.decode("utf-8-sig"), path.name)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not a CSV table in UTF-8: {error}") from None
+    return parse_table(inputs.read_text(path, "file", LARGEST_FILE, "a CSV table of cases in UTF-8"), Path(path).name)
 
 
 def parse_table(text, name):

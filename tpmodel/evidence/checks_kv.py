@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from ..catalog.assumptions import ends
 from ..catalog.layers import Layers, State, spread
+from ..inputs import as_real
+from ..inputs import layers as parse_layers
 from ..units import GIB
 from ..vllm.engine import VERSIONS, Refused, Setting, split_layers, version
 from ..vllm.memory import plan
@@ -16,7 +18,8 @@ HALF_MICRO = 0.5e-6  # the planner's concurrency with six
 DTYPES = {"f16": "fp16", "fp8 (656 B record)": "fp8_ds_mla"}
 WEIGHT_BITS = {"bf16": 16, "fp16": 16, "fp8": 8}
 MOST_LAYERS = 10_000
-MANAGER, OFF = "hybrid_manager", "hybrid manager off"  # the column, and what opens the note of such a row in a table older than it
+MANAGER = "hybrid_manager"
+OFF = "hybrid manager off"  # what opens the note of such a row in a table older than the column
 
 
 def rows(columns, lines):
@@ -68,9 +71,9 @@ def setting_of(line, layers, rules):
     pp = line.number("pp", 1, least=1)
     given = line.text("partition").strip('"')
     try:
-        stages = split_layers(layers, pp, [int(n) for n in given.split(",")] if given else None) if pp > 1 else ()
+        stages = split_layers(layers, pp, parse_layers(given, "partition", pp, layers) if given else None) if pp > 1 else ()
     except ValueError as error:
-        raise Unusable(f"partition = {given[:40]!r}, pp = {pp}: {error}") from None
+        raise Unusable(f"pp = {pp}: {error}") from None
     flag = lambda name: bool(line.number(name)) if line.text(name) else None
     count = lambda name: line.number(name) if line.text(name) else None
     dtype = line.text("kv_dtype")
@@ -148,10 +151,10 @@ def _load(line):
     """Loaded weights on one GPU: parameters times bits over the ranks; a range for tables and buffers that come on top."""
     try:
         quant = line.text("quant")
-        bits = float(quant.split()[1]) if quant.startswith("gguf ") else WEIGHT_BITS.get(quant)
+        bits = as_real(quant.split()[1]) if quant.startswith("gguf ") else WEIGHT_BITS.get(quant)
         if bits is None:
             return f"quant = {quant[:40]!r} does not say which modules stay in 16 bits"
         size = line.number("params_b", whole=False, most=1e6) * 1e9 * bits / 8 / line.number("tp", 1, least=1) / GIB
         return tuple(size * frac for frac in ends("load", "loaded_frac"))
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         return str(error)

@@ -7,6 +7,7 @@ chapter does.
 from ..catalog.gpus import by_name, gpu
 from ..catalog.models import by_name as model_by_name
 from ..catalog.unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
+from ..inputs import layers as parse_layers
 from ..plan import assume, one_pass, placement
 from ..vllm.engine import Refused, Setting
 from . import article2, transports
@@ -18,7 +19,8 @@ PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards ->
 MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
     "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
     "": ("bf16", "bf16", "bf16")}
-CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers} | {"": assume.CHUNK_TOKENS}
+CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
+CHUNKS[""] = assume.CHUNK_TOKENS
 MOST_TOKENS = 10**8
 
 
@@ -80,12 +82,10 @@ def _embedding(line):
         raise Unusable(f"gpu = {cards[:60]!r} is not accepted: article 2's model is predicted for {' + '.join(PAIR)}, or one of them")
     if split == (1, 2):
         try:
-            layers = [int(n) for n in line.text("partition").split(",")]
-        except ValueError:
-            layers = []
-        if len(layers) != 2 or min(layers) < 1 or sum(layers) != article2.MODEL.layers:
-            raise Unusable(f"partition = {line.text('partition')[:40]!r} is not accepted: it must be two counts with a sum of {article2.MODEL.layers:.0f}")
-        return article2.speeds(article2.split_passes(layers[0], first_is_small), length)
+            first, _ = parse_layers(line.text("partition"), "partition", 2, int(article2.MODEL.layers))
+        except ValueError as error:
+            raise Unusable(str(error)) from None
+        return article2.speeds(article2.split_passes(first, first_is_small), length)
     if split == (2, 1):
         return article2.speeds("tp", length)
     if split == (1, 1) and cards in PAIR and line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:

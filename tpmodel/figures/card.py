@@ -5,7 +5,7 @@ from ..catalog.articles import GPU, MODEL, UTILISATION_FRAC
 from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Label, Line, Table, bar, quantity, rows
-from ..units import DTYPE_BYTES, GB, GIB, MIB
+from ..units import DTYPE_BYTES, GB, GIB
 from .options import AS_COUNTED, BUILD_GB, DRIVER, KV_DTYPES, LONGEST_TOKENS, NOMINAL, TP
 
 LOW, MIDDLE, HIGH = (f"{end / GIB:.10g}" for end in MODEL.numbers["overhead_bytes"].base_range)

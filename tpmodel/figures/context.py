@@ -8,11 +8,12 @@ from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, quantity, rows
 from ..units import DTYPE_BYTES, GIB
 from .blocks import BLOCKS, engine, shape
-from .options import AS_COUNTED, BUILD_GB, KV_DTYPES, TP
+from .options import AS_COUNTED, BUILD_GB, KV_DTYPES, TP, note
 
 ENGINE = "0.33"
 DIVIDED, BLOCKED = "by division, as article 1", f"in blocks of vLLM {ENGINE}, with states"
 COUNTS = {DIVIDED: {"in_blocks": 0}, BLOCKED: {"in_blocks": 1}}
+TYPED = note(lambda v: v.typed_pool_bytes > 0, "the KV budget that you typed stands")
 REPORTED_GIB = f"{GPU.reported_bytes / GIB:.10g}"
 CONTEXTS = (32768, 131072, 262144)  # the rows of article 1, section 4.1
 XLIM, YLIM = (2048.0, 2.0**21), (2.0**-4, 2.0**6)
@@ -65,10 +66,10 @@ def context_budget():
         controls=(
             Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
             Choice("counting", "Count", COUNTS, DIVIDED),
-            Slider("vram_bytes", "Memory of a GPU", linear_texts(6, 200, 1, start=(16, REPORTED_GIB)), "16", "GiB", factor=GIB),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01, start=UTILISATION_FRAC), "0.92"),
-            Slider("weights_bytes", "Weights, all GPUs", log_texts(1, 500, 20, start=(20, BUILD_GB)), "20", "GB", "e9"),
-            Slider("overhead_bytes", "Graphs, activations, buffers", linear_texts(0, 5, 0.1), "1.2", "GiB", factor=GIB),
+            Slider("vram_bytes", "Memory of a GPU", linear_texts(6, 200, 1, start=(16, REPORTED_GIB)), "16", "GiB", factor=GIB, silent=TYPED),
+            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01, start=UTILISATION_FRAC), "0.92", silent=TYPED),
+            Slider("weights_bytes", "Weights, all GPUs", log_texts(1, 500, 20, start=(20, BUILD_GB)), "20", "GB", "e9", silent=TYPED),
+            Slider("overhead_bytes", "Graphs, activations, buffers", linear_texts(0, 5, 0.1), "1.2", "GiB", factor=GIB, silent=TYPED),
             Slider("typed_pool_bytes", "KV budget, if known (0: from the card)", linear_texts(0, 64, 0.1), "0", "GiB", factor=GIB),
             Choice("tp", "Split over", TP, "2 GPUs"),
             Slider("full_layers", "Layers with full attention", linear_texts(1, 128, 1), "16", whole=True),

@@ -5,7 +5,7 @@ from ..catalog.articles import GPU, MODEL
 from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Table, bar, quantity, rows
-from .options import AS_COUNTED, COUNTED, KV_DTYPES, LINKS, STATES, TP
+from .options import AS_COUNTED, COUNTED, KV_DTYPES, LINKS, NO_CACHE, ONE_GPU, STATES, TP
 
 AXIS_MS = 60
 GHOSTS_US = (10, 20, 50)  # article 1, section 3.2
@@ -37,15 +37,15 @@ def decode_time():
         title="Decode: where one token's time goes.",
         caption="Top bar: your setting, nothing overlapped. Pale bars: the article's setting at 10, 20 and 50 µs an all-reduce.",
         controls=(
-            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=(20, COUNTED["allreduce_latency_s"])), "20", "µs", "e-6"),
+            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=(20, COUNTED["allreduce_latency_s"])), "20", "µs", "e-6", silent=ONE_GPU),
             Slider("read_bytes", "Weights read per token, all GPUs", log_texts(2, 200, 20, start=(20, COUNTED["read_bytes"])), "20", "GB", "e9"),
             Slider("memory_bytes_per_s", "Memory bandwidth of a GPU", log_texts(200, 8000, 20, start=448), "448", "GB/s", "e9"),
             Slider("achieved_frac", "Achieved fraction of it", linear_texts(0.5, 1, 0.01), "1"),
             Choice("tp", "Split over", TP, "2 GPUs"),
             Slider("context_tokens", "Context already in the cache", linear_texts(0, 262144, 4096), "0", "tokens"),
-            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
+            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8", NO_CACHE),
             Slider("gap_s", "Wait of the engine between two steps", linear_texts(0, 10, 0.1), "0", "ms", "e-3"),
-            Choice("link", "Link", LINKS, next(iter(LINKS))),
+            Choice("link", "Link", LINKS, next(iter(LINKS)), ONE_GPU),
             Choice("states", "Recurrent states", STATES, next(iter(STATES))),
         ),
         presets={"article 1: 20 GB, 20 µs, no wait, empty cache": {}, AS_COUNTED: COUNTED},

@@ -1,5 +1,6 @@
-"""Choices that several figures share."""
+"""Choices that several figures share, and notes beside controls."""
 
+from .. import ops
 from ..catalog.articles import GPU, LINK, MODEL
 from ..catalog.links import link
 from ..catalog.models import find_config
@@ -34,6 +35,15 @@ COUNTED = {  # texts of controls
     "link": "host memory, two protocols",
     "states": "read and written",
 }
+
+
+def note(holds, words):
+    """A live text for a control's `silent`: shown while `holds` of the view is true."""
+    return ((lambda v: ops.where(holds(v), 1, 0), ("", words)),)
+
+
+NO_CACHE = note(lambda v: v.context_tokens <= 0, "no cache yet: the context is 0")
+ONE_GPU = note(lambda v: v.ranks < 2, "one GPU makes no all-reduce")
 NO_BYTES = 1e18  # a bandwidth at which a message's bytes take no time
 LINKS = {"latency alone, as article 1": {"link_bytes_per_s": NO_BYTES, "bulk_latency_s": 0},
          "PCIe 5.0 x8 line rate, one straight line": {"link_bytes_per_s": LINK.link_bytes_per_s, "bulk_latency_s": 0},

@@ -1,4 +1,7 @@
-"""Controls of a figure. A control's state is a text, as typed, slid, or read from a link."""
+"""Controls of a figure. A control's state is a text, as typed, slid, or read from a link.
+
+`silent` is a live text that stands beside the control, empty but where another setting takes the control's effect away.
+"""
 
 import math
 import re
@@ -48,6 +51,7 @@ class Slider:
     suffix: str = ""
     factor: float = 1.0
     whole: bool = False
+    silent: tuple = ()
 
     kind = "slider"
 
@@ -96,6 +100,7 @@ class Choice:
     label: str
     options: dict
     start: str
+    silent: tuple = ()
 
     kind = "choice"
 

@@ -98,8 +98,9 @@ class Figure:
 
     @cached_property
     def all_texts(self):
-        """Every live text by name: readouts, labels, table cells."""
+        """Every live text by name: readouts, notes beside controls, labels, table cells."""
         found = {f"readout-{name}": parts for name, parts in self.readouts.items()}
+        found |= {f"silent-{control.name}": control.silent for control in self.controls if control.silent}
         found |= {f"label-{mark.name}": mark.text for mark in self.marks if mark.kind == "label"}
         for row, cells in enumerate(self.table.rows if self.table else ()):
             found |= {f"cell-{row}-{column}": cell for column, cell in enumerate(cells)}
@@ -109,6 +110,11 @@ class Figure:
         """Every text of the figure for these values."""
         view = self.view(values)
         return {name: m.text(parts, view) for name, parts in self.all_texts.items()}
+
+    def cell(self, row, column, values=None):
+        """The text of the table's cell under `column`, in the row that begins with `row`."""
+        place = [cells[0] for cells in self.table.rows].index(row), self.table.head.index(column)
+        return self.shown_texts(values)["cell-{}-{}".format(*place)]
 
     def draw(self, values=None):
         """The matplotlib figure for these values of the controls; marks carry ids, readouts stand above."""
@@ -127,7 +133,8 @@ class Figure:
         state, shown = self.texts(values), self.shown_texts(values)
         lines = [self.title]
         lines += [f"  shown: {self.shown_preset(values)}"] if self.presets else []
-        lines += [f"  {c.label} = {c.shown(state[c.name])}" for c in self.controls]
+        notes = {c.name: f" ({note})" for c in self.controls if (note := shown.get(f"silent-{c.name}"))}
+        lines += [f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls]
         lines += [f"{shown['readout-' + name]}" for name in self.readouts]
         if self.table:
             lines.append(" | ".join(self.table.head))

@@ -38,10 +38,13 @@ def widget(figure):
         shown = [(control.shown(option), option) for option in options]
         inputs[control.name] = make(options=shown, value=control.start, description=control.label, **wide)
     picture = ipywidgets.HTML(html(figure))
+    notes = {control.name: ipywidgets.Label(figure.shown_texts()[f"silent-{control.name}"]) for control in figure.controls if control.silent}
     presets = ipywidgets.Dropdown(options=[*figure.presets, "yours"], value=figure.shown_preset() or "yours", description="Shown", **wide)
 
     def redraw(_):
         values = {name: box.value for name, box in inputs.items()}
+        for name, note in notes.items():
+            note.value = figure.shown_texts(values)[f"silent-{name}"]
         picture.value, presets.value = html(figure, values), figure.shown_preset(values) or "yours"
 
     def chosen(change):
@@ -51,7 +54,8 @@ def widget(figure):
     for box in inputs.values():
         box.observe(redraw, "value")
     presets.observe(chosen, "value")
-    return ipywidgets.VBox([*([presets] if figure.presets else []), *inputs.values(), picture])
+    rows = [ipywidgets.HBox([box, notes[name]]) if name in notes else box for name, box in inputs.items()]
+    return ipywidgets.VBox([*([presets] if figure.presets else []), *rows, picture])
 
 
 def html(figure, values=None):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from .. import units
 from ..units import fixed
-from ..view import View
 
 EDGE = 0.02  # how far beyond its axes a mark is still placed, as a fraction of their length; clipped there
 

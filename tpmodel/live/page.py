@@ -32,7 +32,7 @@ def fragment(figure):
         f'<div class="tp-picture">{picture}</div></div>',
         '<p class="tp-note" role="status"></p>',
         '<div class="tp-controls">',
-        *(_control(figure, control) for control in figure.controls),
+        *(_control(figure, control, shown) for control in figure.controls),
         "</div>",
         _table(figure, shown),
         '<p class="tp-foot"><button type="button" class="tp-reset">Reset</button> '
@@ -50,14 +50,19 @@ def _presets(figure):
     return f'<p class="tp-preset"><label>Shown: <select aria-label="{escape(figure.title)} Shown setting">{options}</select></label></p>'
 
 
-def _control(figure, control):
+def _control(figure, control, shown):
+    note = described = ""
+    if control.silent:
+        name = f"{figure.name}-silent-{control.name}"
+        note = f'<p class="tp-silent" id="{name}">{escape(shown[f"silent-{control.name}"])}</p>'
+        described = f' aria-describedby="{name}"'
     identity, label = f"{figure.name}-set-{control.name}", escape(control.label)
     if control.kind == "choice":
         options = "".join(
             f'<option{" selected" if name == control.start else ""}>{escape(name)}</option>' for name in control.options
         )
         return (f'<div class="tp-control"><label for="{identity}">{label}</label>'
-                f'<select id="{identity}" data-control="{control.name}">{options}</select></div>')
+                f'<select id="{identity}" data-control="{control.name}"{described}>{options}</select>{note}</div>')
     return (
         f'<div class="tp-control"><label for="{identity}">{label}</label>'
         f'<span class="tp-typed"><input type="text" inputmode="decimal" data-typed="{control.name}" size="7" '
@@ -65,7 +70,7 @@ def _control(figure, control):
         f' {escape(control.unit)}</span>'
         f'<input type="range" id="{identity}" data-control="{control.name}" min="0" max="{len(control.texts) - 1}" '
         f'step="1" value="{control.texts.index(control.start)}" '
-        f'aria-valuetext="{escape(control.shown(control.start))}"></div>'
+        f'aria-valuetext="{escape(control.shown(control.start))}"{described}>{note}</div>'
     )
 
 

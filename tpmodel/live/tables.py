@@ -6,7 +6,7 @@ from html import escape
 
 LONG, LONGER = 22, 90  # a column with a longer text is given room
 COMMAND = re.compile(r"\\[a-z]+|[\\{}()]")  # of LaTeX: not seen
-LINK = re.compile(r"https?://[^\s,;)]+")
+LINK = re.compile(r"(https?://[^\s,;)]+)")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Several:
 
 
 def _cell(text):
-    return LINK.sub(lambda found: f'<a href="{found[0]}">{found[0].split("://")[1]}</a>', escape(text, quote=False))
+    link = lambda address: f'<a href="{escape(address)}">{escape(address.split("://")[1], quote=False)}</a>'
+    return "".join(link(part) if i % 2 else escape(part, quote=False) for i, part in enumerate(LINK.split(text)))
 
 
 def short(number):

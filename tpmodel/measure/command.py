@@ -3,18 +3,17 @@
 import json
 import os
 import re
-import subprocess
+import shlex
 import sys
 from datetime import date
 from pathlib import Path
 
+from .. import inputs
 from . import SCHEMA
 
 LARGEST_FILE = 20_000_000
+ACCEPTED = "the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log of a start"
 NEEDS = "measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's log"
-QUERY = {"uuid": "uuid", "driver": "driver_version", "reported_mib": "memory.total", "power_limit_w": "power.limit",
-         "pcie_gen": "pcie.link.gen.current", "pcie_gen_max": "pcie.link.gen.max",
-         "pcie_lanes": "pcie.link.width.current", "pcie_lanes_max": "pcie.link.width.max"}
 
 
 def say(line):
@@ -22,70 +21,9 @@ def say(line):
     print(line, file=sys.stderr, flush=True)
 
 
-def parse_smi(text):
-    """[{name of QUERY: value}] of nvidia-smi's CSV; what it does not know ("[N/A]", "[Not Supported]") is null.
-
-    >>> parse_smi("GPU-1, 580.65, 16311, [N/A], 5, 5, 8, 16")[0]["power_limit_w"] is None
-    True
-    """
-    rows = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == len(QUERY):
-            rows.append({name: _cell(name, cell) for name, cell in zip(QUERY, cells)})
-    return rows
-
-
-def _cell(name, cell):
-    if name in ("uuid", "driver"):
-        return cell if cell and not cell.startswith("[") else None
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return int(value) if value == int(value) else value
-
-
-def ask_smi():
-    """What nvidia-smi says now, or nothing where it is missing."""
-    try:
-        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(QUERY.values())}", "--format=csv,noheader,nounits"],
-                              capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return parse_smi(done.stdout)
-
-
-def smi_of(rows, uuid, index):
-    """The row of one GPU: by its UUID, else, where PyTorch knows none, by its index."""
-    rest = dict.fromkeys(QUERY)
-    found = [row for row in rows if uuid and row["uuid"] and row["uuid"].removeprefix("GPU-") == uuid.removeprefix("GPU-")]
-    return found[0] if found else rest if uuid or index >= len(rows) else rows[index]
-
-
 def kept(environment):
     """The variables that a result depends on: NCCL's, and which GPUs are visible."""
     return {name: value for name, value in sorted(environment.items()) if name.startswith("NCCL_") or name == "CUDA_VISIBLE_DEVICES"}
-
-
-def target(path, force):
-    """The file for the result, which may be written."""
-    if path.is_dir() or path.exists() and not (force and path.is_file()):
-        raise ValueError(f"out = {str(path)!r} is not accepted: it exists: give another name{'' if path.is_dir() else ', or --force to replace it'}")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"out = {str(path)!r} is not accepted: the folder {path.parent} must exist and be writable")
-    return path
-
-
-def save(text, path, force):
-    """Write under another name in the same folder, then rename: the file is whole or not there."""
-    part = path.with_name(f".tpmodel-{os.getpid()}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        target(path, force)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _torch():
@@ -98,38 +36,84 @@ def _torch():
     return torch
 
 
-def measured(torch, quick):
-    """The whole result as plain values."""
-    from . import link, one_gpu
+def measured(torch, quick, found, done):
+    """Fill `found` with the result as plain values; `done()` follows each part."""
+    from . import link, one_gpu, smi
 
-    gpus = []
-    for index in range(torch.cuda.device_count()):
+    count, distributed = torch.cuda.device_count(), torch.distributed
+    nccl = torch.cuda.nccl.version() if distributed.is_available() and distributed.is_nccl_available() else None
+    found |= {"schema": SCHEMA, "complete": False, "date": date.today().isoformat(), "torch": torch.__version__, "cuda": torch.version.cuda,
+              "nccl": ".".join(map(str, nccl)) if isinstance(nccl, tuple) else nccl, "driver": None, "env": kept(os.environ), "quick": quick,
+              "gpus": [], "peer_access": [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)],
+              "all_reduce": None}
+
+    def tell(line):
+        say(line)
+        done()
+
+    for index in range(count):
         properties = torch.cuda.get_device_properties(index)
         say(f"GPU {index}: {properties.name}")
-        found = one_gpu.one_gpu(torch, index, quick, say)
-        smi = smi_of(ask_smi(), str(getattr(properties, "uuid", "")), index)  # right behind the copies: an idle link is a slow one
-        driver = smi.pop("driver")
-        smi.pop("uuid")
-        gpus.append({"index": index, "name": properties.name, **smi, **found})
-    count = len(gpus)
-    peers = [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)]
-    nccl = torch.cuda.nccl.version() if torch.distributed.is_available() and torch.distributed.is_nccl_available() else None
-    return {"schema": SCHEMA, "date": date.today().isoformat(), "torch": torch.__version__, "cuda": torch.version.cuda,
-            "nccl": ".".join(map(str, nccl)) if isinstance(nccl, tuple) else nccl, "driver": driver, "env": kept(os.environ), "quick": quick,
-            "gpus": gpus, "peer_access": peers, "all_reduce": link.all_reduce(count, quick, say) if nccl else None}
+        found["gpus"].append({"index": index, "name": properties.name})
+        one_gpu.one_gpu(torch, index, quick, found["gpus"][-1], tell)
+        says = smi.smi_of(smi.ask_smi(), str(getattr(properties, "uuid", "")), index)  # right behind the copies: an idle link is a slow one
+        found["driver"] = says.pop("driver")
+        says.pop("uuid")
+        found["gpus"][-1] |= says
+        done()
+    for part in link.all_reduce(count, quick, say) if nccl else ():
+        found["all_reduce"] = part
+        done()
+    found["complete"] = True
+    done()
+
+
+class Result:
+    """The JSON of a measurement: written to its file, if it has one, after each part, and printed where that cannot be done."""
+
+    def __init__(self, path, force):
+        self.path, self.force, self.found, self.text, self.unwritten = path, force, {}, "", None
+
+    def keep(self):
+        """Write what there is. A full disk ends nothing: there may be room later, and there is stdout."""
+        self.text, before = json.dumps(_finite(self.found), indent=1), self.unwritten
+        if self.path:
+            try:
+                inputs.write(self.path, lambda file: file.write(f"{self.text}\n".encode()), "out", self.force)
+                self.force, self.unwritten = True, None  # the file is ours now
+            except ValueError as error:
+                self.unwritten = error
+                if before is None:
+                    say(f"{error}; going on: what is measured will be printed")
+
+    def end(self, why=""):
+        """What ended the measurement and where its parts are, in words; what no file has is printed."""
+        printed = self.text and (self.unwritten or not self.path)
+        if printed:
+            print(self.text, flush=True)
+        where = "what was measured is " + ("printed" if printed else f"in {self.path}") if self.text else "nothing was measured yet"
+        return f"{why}; {where}" if why else where
 
 
 def measure(args):
-    """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object."""
-    path = args.out and target(Path(args.out), args.force)
-    found = measured(_torch(), args.quick)
-    text = json.dumps(_finite(found), indent=1)
-    if path:
-        save(text + "\n", path, args.force)
-    if args.json or not path:
-        print(text)
+    """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object; a run that is broken off
+    keeps what it has."""
+    result = Result(args.out and inputs.target(args.out, "out", args.force), args.force)
+    torch = _torch()
+    try:
+        measured(torch, args.quick, result.found, result.keep)
+    except KeyboardInterrupt as stop:
+        stop.kept = result.end()
+        raise
+    except Exception as error:  # of the driver or PyTorch, after which nothing works
+        raise ValueError(result.end(" ".join(f"{type(error).__name__}: {error}".split())[:300])) from error
+    if result.unwritten:
+        raise ValueError(result.end(str(result.unwritten)))
+    if args.json or not result.path:
+        print(result.text)
     else:
-        print(f"wrote {path}: {len(found['gpus'])} GPUs; tpmodel fit {path} makes catalog entries of it")
+        shown = shlex.quote(inputs.plain(result.path))
+        print(f"wrote {result.path}: {len(result.found['gpus'])} GPUs; tpmodel fit {shown} makes catalog entries of it")
     return 0
 
 
@@ -151,7 +135,7 @@ def fit(args):
     base = None if args.gpu is None else gpus.gpu(args.gpu)
     key = "measured-link" if args.name is None else args.name
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", key):
-        raise ValueError(f"name = {key[:60]!r} is not accepted: it must be letters, digits, - and _")
+        raise inputs.refused("name", key, "it must be at most 60 letters, digits, - and _")
     said = log = None
     today, shown = date.today().isoformat(), fitting.clean(Path(args.file).name)
     own = {} if base is None else {name: fitting.kept(one) for name, one in base.numbers.items()}
@@ -159,6 +143,8 @@ def fit(args):
         result = _json(text, args.file)
         found, said = fitting.entries(result, key, own)
         comments = [f"What tpmodel measure found: {shown}"]
+        if result.get("complete") is False:
+            comments.append("The measurement was broken off: what is not here was not measured")
         if result.get("all_reduce") and not said:
             comments.append(f"No link: {fitting.clean(str(result['all_reduce'].get('failed')))}")
     elif printed.is_nccl(text):
@@ -178,7 +164,7 @@ def fit(args):
         log = {**log, **total, "overhead_bytes": total["overhead_bytes"][1]}
         comments = [f"What vLLM printed: {shown}", *(f"{name}: {fitting.readable(name, value)}" for name, value in log.items())]
     else:
-        raise ValueError(f"{args.file} is not accepted: it must be the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log")
+        raise inputs.refused("file", args.file, f"it must be {ACCEPTED}")
     if said:
         comments.append("Fit of the link: {rows} all-reduces, off by {median_abs_error_frac:.1%} in the middle, {worst_abs_error_frac:.1%} at worst".format(**said))
     catalog = fitting.toml(found, comments)
@@ -189,16 +175,10 @@ def fit(args):
 
 def _text(path):
     """The file as text; UTF-16 is what Windows' `>` writes."""
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise ValueError(f"file = {path!r} is not accepted: {error.strerror}") from None
-    if len(raw) > LARGEST_FILE:
-        raise ValueError(f"{path} is larger than {LARGEST_FILE:,} bytes: give it the lines of one start")
+    raw = inputs.read_bytes(path, "file", LARGEST_FILE, ACCEPTED)
     text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", errors="replace")
     if "\0" in text or not text.strip():
-        raise ValueError(f"{path} is {'empty' if not text.strip() else 'no text'}: it must be the JSON of tpmodel measure, the output of nccl-tests or vLLM's log")
+        raise inputs.refused("file", path, f"it is {'empty' if not text.strip() else 'no text'}: it must be {ACCEPTED}")
     return text
 
 
@@ -210,6 +190,8 @@ def _json(text, path):
         return json.loads(text, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise ValueError(f"{path} is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, a depth of thousands
+        raise error if str(error).startswith(str(path)) else ValueError(f"{path} is not read: {str(error)[:80]}") from None
 
 
 def add_fit_arguments(command):

@@ -7,6 +7,7 @@ import statistics
 from dataclasses import asdict
 from datetime import date
 
+from .. import inputs
 from ..catalog.assumptions import assumed
 from ..formulas.collectives import allreduce_s, allreduce_wire_bytes, group_latency_s, protocol_allreduce_s
 from ..units import GIB
@@ -103,8 +104,8 @@ def slug(name):
 
 def positive(value, what):
     """A finite number above 0, as it stands in the file."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e300:
-        raise ValueError(f"{what} = {json.dumps(value)[:60]} is not accepted: it must be a number above 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < inputs.MOST:
+        raise inputs.refused(what, value, "it must be a number above 0")
     return value
 
 
@@ -120,8 +121,10 @@ def _rate(gpus, name):
     values = [positive(gpu[name], name) for gpu in gpus if gpu.get(name) is not None]
     if not values:
         return None
-    ends = [end for gpu in gpus for end in (gpu.get("ranges") or {}).get(name) or []]
-    ends = [positive(end, f"ranges.{name}") for end in ends] + values
+    ranges = [(gpu.get("ranges") or {}).get(name) or [] for gpu in gpus]
+    if not all(isinstance(ends, list) for ends in ranges):
+        raise inputs.refused(f"ranges.{name}", next(ends for ends in ranges if not isinstance(ends, list)), "it must be a list [least, most]")
+    ends = [positive(end, f"ranges.{name}") for pair in ranges for end in pair] + values
     return min(ends), statistics.median(values), max(ends)
 
 
@@ -161,7 +164,7 @@ def entries(measured, key, base=None):
     try:
         day = date.fromisoformat(measured.get("date")).isoformat()
     except (TypeError, ValueError):
-        raise ValueError(f"date = {json.dumps(measured.get('date'))[:60]} is not accepted: it must be a date such as 2026-11-30") from None
+        raise inputs.refused("date", measured.get("date"), "it must be a date such as 2026-11-30") from None
     versions = [f"{what} {clean(str(measured[what]))}" for what in ("torch", "nccl", "driver") if measured.get(what)]
     source, found = ", ".join(["tpmodel measure", *versions]), {}
     models = {gpu["name"]: [one for one in gpus if one["name"] == gpu["name"]] for gpu in gpus}
@@ -175,7 +178,7 @@ def entries(measured, key, base=None):
             raise ValueError("all_reduce is not accepted: it must be null, or have ranks and protocols")
         ranks = shared.get("ranks")
         if type(ranks) is not int or not 2 <= ranks <= 1024:
-            raise ValueError(f"ranks = {json.dumps(ranks)[:60]} is not accepted: it must be a whole number from 2 to 1024")
+            raise inputs.refused("ranks", ranks, "it must be a whole number from 2 to 1024")
         if "default" in shared["protocols"]:
             found[key], said = link_entry(table(shared["protocols"]["default"], "protocols.default"), ranks,
                                           f"{ranks} GPUs, {' and '.join(models)}, measured", source, day)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import statistics
 import tempfile
 import time
@@ -58,6 +59,7 @@ def _ping(dist, rank):
 def worker(rank, ranks, folder, protocol, sizes, repeats, in_graph):
     """One rank: leaves what it measured as a file in the folder, and the reason where it broke off."""
     os.dup2(2, 1)  # NCCL's own words are no part of the result
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; who started this one ends it
     os.environ.setdefault("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "false")  # the ping is meant to be serial
     if protocol != "default":
         os.environ["NCCL_PROTO"] = protocol
@@ -92,6 +94,19 @@ def worker(rank, ranks, folder, protocol, sizes, repeats, in_graph):
         dist.destroy_process_group()
 
 
+def _wait(processes, files):
+    """Start the processes and wait for their files; a set that hangs or breaks is not waited for."""
+    for process in processes:
+        process.start()
+    deadline = time.monotonic() + LONGEST_S
+    while time.monotonic() < deadline and any(process.is_alive() for process in processes):
+        ended = all(file.exists() for file in files) or any(process.exitcode not in (None, 0) for process in processes)
+        broken = any(file.exists() and json.loads(file.read_text())["failed"] for file in files)
+        if ended or broken:
+            deadline = min(deadline, time.monotonic() + 5)  # for the others to say why
+        time.sleep(0.1)
+
+
 def run_ranks(ranks, protocol, sizes, repeats, in_graph):
     """(what rank 0 measured, {step: reason}) of one set of processes; a set that hangs or breaks is ended."""
     import multiprocessing
@@ -101,19 +116,14 @@ def run_ranks(ranks, protocol, sizes, repeats, in_graph):
         files = [Path(folder, f"rank{rank}.json") for rank in range(ranks)]
         processes = [spawn.Process(target=worker, args=(rank, ranks, folder, protocol, sizes, repeats, in_graph), daemon=True)
                      for rank in range(ranks)]
-        for process in processes:
-            process.start()
-        deadline = time.monotonic() + LONGEST_S
-        while time.monotonic() < deadline and any(process.is_alive() for process in processes):
-            ended = all(file.exists() for file in files) or any(process.exitcode not in (None, 0) for process in processes)
-            broken = any(file.exists() and json.loads(file.read_text())["failed"] for file in files)
-            if ended or broken:
-                deadline = min(deadline, time.monotonic() + 5)  # for the others to say why
-            time.sleep(0.1)
-        for process in processes:
-            if process.is_alive():
-                process.kill()
-            process.join()
+        try:
+            _wait(processes, files)
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.kill()
+                if process.pid:
+                    process.join()
         results = [json.loads(file.read_text()) if file.exists() else
                    {"found": {}, "failed": {"end": f"rank {rank} ended without a result, exit code {processes[rank].exitcode}"}}
                    for rank, file in enumerate(files)]
@@ -138,14 +148,14 @@ def assemble(ranks, default, forced):
 
 
 def all_reduce(ranks, quick, say):
-    """The all_reduce part of the result; null for one GPU."""
+    """The all_reduce part of the result, again after each set of processes; nothing for one GPU."""
     if ranks < 2:
-        return None
+        return
     sizes, repeats = (QUICK_SIZES, 3) if quick else (SIZES, 7)
     say(f"all-reduces between {ranks} GPUs: default")
-    default = run_ranks(ranks, "default", sizes, repeats, True)
-    forced = {}
+    default, forced = run_ranks(ranks, "default", sizes, repeats, True), {}
+    yield assemble(ranks, default, forced)
     for protocol in PROTOCOLS:
         say(f"all-reduces between {ranks} GPUs: {protocol}")
         forced[protocol] = run_ranks(ranks, protocol, sizes, repeats, bool(default[0].get("graph")))
-    return assemble(ranks, default, forced)
+        yield assemble(ranks, default, forced)

@@ -128,10 +128,12 @@ def _decode_step(torch, free, repeats):
             "graph_s": statistics.median(timed(torch, graph.replay, 1, repeats)), "eager_s": statistics.median(eager)}
 
 
-def one_gpu(torch, index, quick, say):
-    """Every number of one GPU: medians, and the range of the repeats. What fails is null, with its reason under failed."""
+def one_gpu(torch, index, quick, found, done):
+    """Fill `found` with every number of one GPU: medians, and the range of the repeats; `done(line)` follows each. What fails is null,
+    with its reason under failed."""
     torch.cuda.set_device(index)
-    found, ranges, failed = {"total_bytes": torch.cuda.mem_get_info()[1], "free_bytes": torch.cuda.mem_get_info()[0]}, {}, {}
+    ranges, failed = {}, {}
+    found |= {"total_bytes": torch.cuda.mem_get_info()[1], "free_bytes": torch.cuda.mem_get_info()[0], "ranges": ranges, "failed": failed}
     for name, test in {**TESTS, **({} if quick else {"decode_step": _decode_step})}.items():
         found[name] = None
         try:
@@ -143,5 +145,4 @@ def one_gpu(torch, index, quick, say):
             failed[name] = reason(error)
         torch.cuda.empty_cache()
         shown = found[name]["graph_s"] if isinstance(found[name], dict) else found[name]
-        say(f"  GPU {index}: {name} " + (failed[name] if shown is None else f"{shown:.4g}"))
-    return found | {"ranges": ranges, "failed": failed}
+        done(f"  GPU {index}: {name} " + (failed[name] if shown is None else f"{shown:.4g}"))

@@ -2,6 +2,7 @@
 
 import re
 
+from .. import inputs
 from ..formulas.memory import kv_pool_bytes
 from ..units import GIB
 
@@ -9,27 +10,29 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 WORKER = re.compile(r"\((\w+) pid=\d+\)")
 WORKERS = re.compile(r"\(Worker_(?:\w+_)?TP(\d+)")
 ENGINE = re.compile(r"Initializing an? (?:\w+ )?LLM engine")
-D = r"\d+(?:\.\d+)?"
-N, I = f"({D})", r"(\d[\d,]*)"
+D = "[0-9]+(?:[.][0-9]+)?"
+N, I = f"({D})", "([0-9][0-9,]*)"
 PATTERNS = {  # of each number: the wordings of vLLM 0.6 to 0.33
     "weights_gib": (rf"Model loading took {N} Gi?B", rf"Loading model weights took {N} GB", rf"model weights take\s+{N} ?GiB"),
     "available_gib": (rf"Available KV cache memory: (-?{D}) GiB", rf"memory reserved for KV Cache is (-?{D}) ?GiB"),
     "memory_gib": (rf"Free memory on device \({D}/{N} GiB\)", rf"total_gpu_memory\s+\(?{N} ?GiB"),
     "utilisation_frac": (rf"current --gpu-memory-utilization={N} is equivalent", rf"--gpu-memory-utilization from {N} to",
-                         rf"GPU memory utilization (?:is )?\({N},", rf"gpu_memory_utilization['\"]?\s*[:=(]?\s*{N}", rf"--gpu-memory-utilization[= ]{N}"),
-    "graph_gib": (rf"CUDA graph pool memory: {N} GiB \(actual\)", rf"Graph capturing finished in .*?took {N} GiB", rf"Estimated CUDA graph memory: {N} GiB"),
-    "kv_tokens": (rf"GPU KV cache size: {I} tokens",), "concurrency": (rf"Maximum concurrency for [\d,]+ tokens per request: {N}x",),
+                         rf"GPU memory utilization (?:is )?\({N},", rf"gpu_memory_utilization['\"]?\s{{0,9}}[:=(]?\s{{0,9}}{N}", rf"--gpu-memory-utilization[= ]{N}"),
+    "graph_gib": (rf"CUDA graph pool memory: {N} GiB \(actual\)", rf"Graph capturing finished in .{{0,60}}?took {N} GiB", rf"Estimated CUDA graph memory: {N} GiB"),
+    "kv_tokens": (rf"GPU KV cache size: {I} tokens",), "concurrency": (rf"Maximum concurrency for [0-9,]+ tokens per request: {N}x",),
     "max_model_len": (rf"Maximum concurrency for {I} tokens per request", rf"max_seq_len={I}"),
     "tp": (rf"tensor_parallel_size['\"]?[:=]\s*{I}", rf"(?:--tensor-parallel-size|-tp)[= ]{I}"),
     "block_tokens": (rf"Setting attention block size to {I} tokens",),
 }
 MICRO = 1e6
+MOST = 2**53  # of a printed number
+PREFIX = 300  # letters of a line where its worker is named
 PER_GPU = ("weights_gib", "available_gib")
 PRINTED_GIB = 0.01  # each of two numbers is rounded to half of it
 MISSING = {"weights_gib": "Model loading took 14.25 GiB memory and 3.5 seconds", "available_gib": "Available KV cache memory: 4.99 GiB",
            "utilisation_frac": "non-default args: {'gpu_memory_utilization': 0.92}, or --util 0.92 here"}
-ROW = re.compile(r"^ *(\d+) +\d+ +[a-z]\w* +(?:([a-z]+) +)?(?:-?\d+ +)?(\d+(?:\.\d+)?(?:e[+-]?\d+)?) +\d+\.\d+ +\d+\.\d+", re.M)
-RANK = re.compile(r"^# +Rank +(\d+) .*device +\d+ +\[[^]]*\] *(.*)$", re.M)
+ROW = re.compile(r"^ *(\d+) +\d+ +[a-z]\w* +(?:([a-z]+) +)?(?:-?\d+ +)?(\d+(?:\.\d+)?(?:e[+-]?\d+)?) +\d+\.\d+ +\d+\.\d+", re.M | re.ASCII)
+RANK = re.compile(r"^# +Rank +(\d+) .{0,300}?device +\d+ +\[[^]\n]{0,60}\] *(.*)$", re.M | re.ASCII)
 
 
 def is_log(text):
@@ -54,23 +57,24 @@ def read_log(text):
                 if matches:
                     break
             if matches and name in PER_GPU:
-                found[name] = {_worker(part, match): _value(match) for match in matches}
+                found[name] = {_worker(part, match): _value(match, name) for match in matches}
             elif matches:
-                found[name] = _value(matches[-1])
+                found[name] = _value(matches[-1], name)
             if matches:
                 break
     ranks = {int(n) for n in WORKERS.findall(last)}
     return ({"tp": max(ranks) + 1} if ranks else {}) | found
 
 
-def _value(match):
+def _value(match, name):
     text = match.group(1).replace(",", "")
-    return int(text) if text.isdigit() else float(text)
+    return inputs.whole(text, name, 0, MOST) if text.isdigit() else inputs.real(text, name, -MOST, MOST)
 
 
 def _worker(text, match):
     """Who printed the line: the last name in round brackets before it."""
-    names = WORKER.findall(text[text.rfind("\n", 0, match.start()) + 1:match.start()])
+    before = text[max(0, match.start() - PREFIX):match.start()]
+    names = WORKER.findall(before[before.rfind("\n") + 1:])
     return names[-1] if names else ""
 
 
@@ -116,5 +120,5 @@ def read_nccl(text):
         raise ValueError("the output of nccl-tests has no rows of an all-reduce, such as '1024 256 float sum -1 9.06 0.11 0.11 0': run all_reduce_perf")
     times = {}
     for size, _, time_us in rows:
-        times.setdefault(int(size), []).append(float(time_us) / MICRO)
+        times.setdefault(inputs.whole(size, "size", 0, MOST), []).append(inputs.real(time_us, "time", 0, MOST) / MICRO)
     return [[size, sum(ts) / len(ts)] for size, ts in sorted(times.items()) if size], max(found) + 1, list(dict.fromkeys(found.values()))

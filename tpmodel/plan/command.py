@@ -2,6 +2,8 @@
 
 import json
 
+from .. import inputs
+
 
 def run(args):
     """Memory, context and speed of a model on GPUs, for one way to split it or the best of all, and the line that serves it."""
@@ -9,7 +11,7 @@ def run(args):
     from .values import Ask
     from .why import lines, why
 
-    layers = None if args.layers is None else _layers(args.layers)
+    layers = None if args.layers is None else inputs.layers(args.layers)
     made = make(Ask(args.model, tuple(args.gpu), args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
                     args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal))
     found = made.document()
@@ -36,8 +38,8 @@ def run(args):
     for other in found["compared"]:
         speeds = ", ".join(f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part])
         print(f"  {other['label']}: " + (f"{other['max_context_tokens']:,} tokens; {speeds}" if other["fits"] else "does not fit"))
-    for why in found["refused"]:
-        print(f"  left out: {why}")
+    for refusal in found["refused"]:
+        print(f"  left out: {refusal}")
     if len(args.gpu) > 1:
         print(f"  link: {found['link']}" + (f" (your catalog also has {', '.join(found['other_links'])})" if found["other_links"] else ""))
     if args.explain:
@@ -45,13 +47,6 @@ def run(args):
     if found["command"]:
         print(found["command"])
     return 0
-
-
-def _layers(text):
-    parts = text.split(",")
-    if not all(part.strip().isascii() and part.strip().isdigit() and len(part) < 10 for part in parts):
-        raise ValueError(f"layers = {text!r} is not accepted: it must be whole numbers >= 1 with commas between")
-    return tuple(map(int, parts))
 
 
 def add_arguments(command):

@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+from decimal import ROUND_FLOOR, Context
 
 from ..units import GIB
 from . import assume
@@ -11,10 +12,19 @@ CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
 LONG_CHUNKS_BYTES = 70 * GIB  # from here on vllm serve takes more tokens a pass by default than CHUNK_TOKENS
 
 
+def share(frac):
+    """A fraction of the memory with six digits, never more than it is.
+
+    >>> share(0.92), share(0.9239999999)
+    ('0.92', '0.923999')
+    """
+    return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
+
+
 def command(name, way, ask, kv_dtype, default_kv_dtype, cards):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
     placed = way.placement
-    words = ["vllm", "serve", name, "--max-model-len", ask.context or way.holds_tokens, "--gpu-memory-utilization", f"{way.util:g}"]
+    words = ["vllm", "serve", name, "--max-model-len", ask.context or way.holds_tokens, "--gpu-memory-utilization", share(way.util)]
     if kv_dtype != default_kv_dtype:  # without the flag vLLM takes what the build says
         words += ["--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)]
     if placed.ranks > 1:

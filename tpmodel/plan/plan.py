@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from .. import inputs
 from ..catalog.models import repository, shapes
 from ..vllm.engine import Refused
 from . import assume, crossover, line, verdict, ways
@@ -38,7 +39,7 @@ def make(ask):
     name = named(ask.model)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask.mtp, ask.acceptance)
     if best.util < ask.util:
-        said.append(f"--gpu-memory-utilization is {best.util:g} in place of {ask.util:g}: vLLM takes the same share of each GPU, and no more is free")
+        said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: vLLM takes the same share of each GPU, and no more is free")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
     words = verdict.sentence(best, tried, ask.part, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.part)
@@ -49,4 +50,4 @@ def make(ask):
 def named(model):
     """What the line calls a model: its repository, the catalog's name where none is known, or the folder of its config.json."""
     path = Path(model)
-    return repository(model) or (model if model in shapes() else str(path if path.is_dir() else path.parent))
+    return repository(model) or (model if model in shapes() else inputs.plain(path if path.is_dir() else path.parent))

@@ -6,12 +6,14 @@ vLLM and NumPy are imported late: the environment is set before vLLM is, and che
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from .documents import documents, refuse, save, target
+from ..inputs import exists, layers, real, refused, target, whole
+from .documents import Kept, batches, described, documents, save
 
 PARTITION = "VLLM_PP_LAYER_PARTITION"
 DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}  # of the environment
@@ -21,16 +23,6 @@ INSTALL = ("pip install vllm (Linux or WSL2 with an NVIDIA GPU) or pip install v
 EPILOG = ("CUDA numbers the GPUs by PCI bus (CUDA_DEVICE_ORDER=PCI_BUS_ID, unless it is set). offload implies --eager: CUDA "
           "graphs cannot be captured while weights are copied from memory that is not pinned. On WSL2 vLLM pins none unless "
           "VLLM_WSL2_ENABLE_PIN_MEMORY=1 is set; the copies may be faster with it. stdout gets the result, stderr the progress and vLLM's log.")
-
-
-def _number(name, text, kind, low, high, wanted):
-    try:
-        value = kind(text)
-    except ValueError:
-        value = None
-    if value is None or not low <= value <= high:
-        refuse(name, text, wanted)
-    return value
 
 
 def known(model):
@@ -47,18 +39,14 @@ def known(model):
         path = Path(model).expanduser()
     except RuntimeError:  # ~name of nobody here
         path = Path(model)
-    wanted = "it must be a folder with a config.json, or a name such as nvidia/Nemotron-3-Embed-8B-BF16"
-    if model and path.exists():
+    if model and exists(path, "model"):
         folder = path.parent if path.name == "config.json" else path
-        try:
-            config = fields.load_json(folder / "config.json")
-        except ValueError as error:
-            refuse("model", model, f"{error}: {wanted}")
+        config = fields.load_json(folder / "config.json")
         text = config.get("text_config")
         layers = (text if isinstance(text, dict) else config).get("num_hidden_layers")
         return str(folder), layers if type(layers) is int and layers > 0 else None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
-        refuse("model", model, wanted)
+        raise refused("model", model, "it must be a folder with a config.json, or a name such as nvidia/Nemotron-3-Embed-8B-BF16")
     for key in models.shapes():
         repository = models.repository(key)
         if repository and model in (key, repository):
@@ -66,32 +54,16 @@ def known(model):
     return model, None
 
 
-def partition(text, layers=None, name="pp-layers"):
-    """The layers of the two GPUs as vLLM takes them; the sum is checked when the model's `layers` are known.
-
-    >>> partition(" 20, 14", 34)
-    '20,14'
-    """
-    parts = [part.strip() for part in text.split(",")]
-    wanted = f"it must be 2 whole numbers >= 1 with a comma between{f', {layers} in all' if layers else ', such as 20,14'}"
-    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and int(part) for part in parts):
-        refuse(name, text, wanted)
-    found = [int(part) for part in parts]
-    if layers and sum(found) != layers:
-        refuse(name, text, f"{wanted} (it adds up to {sum(found)})")
-    return ",".join(map(str, found))
-
-
 def settings(args):
     """(LLM's arguments, the environment) of a run; a variable that is None is taken out."""
-    model, layers = known(args.model)
+    model, total = known(args.model)
     llm = {"model": model, "runner": "pooling", "dtype": args.dtype,
-           "max_model_len": _number("max-len", args.max_len, int, 1, 2**31, "it must be a whole number of tokens >= 1"),
-           "gpu_memory_utilization": _number("gpu-util", args.gpu_util, float, 1e-9, 1, "it must be a fraction > 0, at most 1")}
+           "max_model_len": whole(args.max_len, "max-len", 1, 2**31, "a whole number of tokens >= 1"),
+           "gpu_memory_utilization": real(args.gpu_util, "gpu-util", 1e-9, 1, "a fraction > 0, at most 1")}
     env = {name: os.environ.get(name) or value for name, value in DEFAULTS.items()}
     for name, value, mode in (("pp-layers", args.pp_layers, "pp"), ("offload-gb", args.offload_gb, "offload"), ("gpu", args.gpu, "offload")):
         if value is not None and args.mode != mode:
-            refuse(name, value, f"it is for --mode {mode}, and this is --mode {args.mode}: leave it out")
+            raise refused(name, value, f"it is for --mode {mode}, and this is --mode {args.mode}: leave it out")
     inherited = os.environ.get(PARTITION)
     if inherited is not None:
         env[PARTITION] = None  # vLLM would hold it against one stage, too, and stop
@@ -100,14 +72,15 @@ def settings(args):
     elif args.mode == "pp":
         llm |= {"tensor_parallel_size": 1, "pipeline_parallel_size": 2}
         if args.pp_layers is not None or inherited:
-            env[PARTITION] = partition(args.pp_layers, layers) if args.pp_layers is not None else partition(inherited, layers, PARTITION)
+            given = (inherited, PARTITION) if args.pp_layers is None else (args.pp_layers, "pp-layers")
+            env[PARTITION] = ",".join(map(str, layers(*given, 2, total)))
     else:
         gpu = "0" if args.gpu is None else args.gpu
-        if not re.fullmatch(r"[0-9]+|(GPU|MIG)-[\w/-]+", gpu, re.ASCII):
-            refuse("gpu", gpu, "it must be a CUDA number such as 0, or a UUID such as nvidia-smi -L prints")
+        if not re.fullmatch(r"[0-9]{1,4}|(GPU|MIG)-[\w/-]{1,100}", gpu, re.ASCII):
+            raise refused("gpu", gpu, "it must be a CUDA number such as 0, or a UUID such as nvidia-smi -L prints")
         env["CUDA_VISIBLE_DEVICES"] = gpu
         gib = "4" if args.offload_gb is None else args.offload_gb
-        llm["cpu_offload_gb"] = _number("offload-gb", gib, float, 0, 1e6, "it must be a number of GiB >= 0")
+        llm["cpu_offload_gb"] = real(gib, "offload-gb", 0, 1e6, "a number of GiB >= 0")
     if args.eager or args.mode == "offload":
         llm["enforce_eager"] = True
     return llm, env
@@ -137,9 +110,9 @@ def _inside_vllm():
         os.close(kept)
 
 
-def embed(llm_arguments, texts):
-    """(vectors, what was measured) of {line number: text}; the environment is set already."""
-    batch = list(texts.values())
+def embed(llm_arguments, texts, kept):
+    """(vectors, what was measured) of {line number: text}, batch by batch; the environment is set already."""
+    lines, batch = list(texts), list(texts.values())
     started = time.perf_counter()
     with _inside_vllm():
         import numpy
@@ -150,38 +123,52 @@ def embed(llm_arguments, texts):
         encode = engine.get_tokenizer().encode
         tokens = [len(encode(text)) for text in batch]
     load_s = time.perf_counter() - started
-    for line, count in zip(texts, tokens):
+    for line, count in zip(lines, tokens):
         if count > llm_arguments["max_model_len"]:
-            refuse("max-len", llm_arguments["max_model_len"], f"line {line} of the input has {count} tokens: raise it, or shorten the line")
-    with _inside_vllm():
-        _say(f"ready after {load_s:.1f} s; warming up, then {len(batch)} documents, {sum(tokens):,} tokens")
-        engine.embed(batch[:WARM_UP])
-        started = time.perf_counter()
-        found = engine.embed(batch)
-        rows = [one.outputs.embedding for one in found]
-        seconds = time.perf_counter() - started
-        array = numpy.asarray(rows, dtype=numpy.float32)
-    for line, good in zip(texts, numpy.isfinite(array).all(axis=1)):
-        if not good:
-            raise ValueError(f"the vector of line {line} is not finite: try --dtype bfloat16 or float32; nothing is saved")
+            raise refused("max-len", llm_arguments["max_model_len"], f"line {line} of the input has {count} tokens: raise it, or shorten the line")
+    parts = batches(tokens)
+    arrays = [kept.load(i, stop - start) for i, (start, stop) in enumerate(parts)]
+    todo = [i for i, array in enumerate(arrays) if array is None]
+    now = [n for i in todo for n in range(*parts[i])]
+    _say(f"ready after {load_s:.1f} s; warming up, then {len(now)} of {len(batch)} documents, {sum(tokens[n] for n in now):,} tokens")
+    seconds = 0.0
+    for i in todo:
+        start, stop = parts[i]
+        with _inside_vllm():
+            if i == todo[0]:
+                engine.embed(batch[:WARM_UP])
+            started = time.perf_counter()
+            found = engine.embed(batch[start:stop])
+            arrays[i] = numpy.asarray([one.outputs.embedding for one in found], dtype=numpy.float32)
+            seconds += time.perf_counter() - started
+        for line, good in zip(lines[start:stop], numpy.isfinite(arrays[i]).all(axis=1)):
+            if not good:
+                raise ValueError(f"the vector of line {line} is not finite: try --dtype bfloat16 or float32")
+        kept.save(i, arrays[i])
+        if len(parts) > 1:
+            _say(f"{stop:,} of {len(batch):,} documents are kept in {kept.folder}")
+    array, tokens_now = numpy.concatenate(arrays), sum(tokens[n] for n in now)
+    per_s = lambda count: count / seconds if seconds else 0.0
     return array, {"documents": len(batch), "tokens": sum(tokens), "dimensions": array.shape[1], "load_s": load_s, "seconds": seconds,
-                   "documents_per_s": len(batch) / seconds, "tokens_per_s": sum(tokens) / seconds}
+                   "documents_per_s": per_s(len(now)), "tokens_per_s": per_s(tokens_now), "resumed_documents": len(batch) - len(now)}
 
 
 def run(args):
     """One vector for each line of a text file, with vLLM: two GPUs share each layer (tp), each has some of the layers (pp),
     or one GPU keeps part of the weights in main memory (offload)."""
     llm, env = settings(args)
-    path = target(args.output, args.force, args.input)
+    path = target(args.output, "output", args.force, args.input)
     if args.input is None and not args.dry_run:
-        refuse("input", None, "it must be a text file in UTF-8, one document a line")
+        raise refused("input", None, "it must be a text file in UTF-8, one document a line")
     texts = documents(args.input, args.prefix) if args.input is not None else {}
+    kept = Kept(path, described(llm, env, texts))
+    kept.begin(args.resume, args.force)
     if args.dry_run:
         if args.json:
             print(json.dumps({"llm": llm, "env": env}))
         else:
             for name, value in env.items():
-                print(f"unset {name}" if value is None else f"export {name}={value}")
+                print(f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}")
             print(f"LLM({', '.join(f'{name}={value!r}' for name, value in llm.items())})")
         return 0
     for name, value in env.items():
@@ -189,8 +176,17 @@ def run(args):
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    array, measured = embed(llm, texts)
-    save(array, path, args.force)
+    try:
+        array, measured = embed(llm, texts, kept)
+        save(array, path, args.force)
+    except (ValueError, KeyboardInterrupt) as stop:
+        count = kept.count()
+        said = f"{count} finished batch{'es' * (count > 1)} stay{'s' * (count == 1)} in {kept.folder}: --resume goes on from there" if count else "nothing was finished yet"
+        if isinstance(stop, KeyboardInterrupt):
+            stop.kept = said
+            raise
+        raise ValueError(f"{stop}; {said}" if count else stop) from stop
+    kept.remove()
     if args.json:
         print(json.dumps({"mode": args.mode, **measured, "output": str(path)}))
     else:
@@ -209,6 +205,7 @@ def add_arguments(command):
     add("--input", help="text file in UTF-8, one document a line; empty lines are skipped")
     add("--output", default="embeddings.npy", help="the .npy file to write (default: %(default)s)")
     add("--force", action="store_true", help="replace the output if it exists")
+    add("--resume", action="store_true", help="go on from the finished batches of a run that was broken off; model, input and settings must be the same")
     add("--prefix", default="passage: ", help='put before each document that lacks it; "" for none (default: "%(default)s")')
     add("--max-len", default="8192", help="longest document in tokens, max_model_len (default: %(default)s)")
     add("--gpu-util", default="0.90", help="fraction of each GPU's memory for vLLM (default: %(default)s)")

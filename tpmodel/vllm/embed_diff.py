@@ -3,6 +3,8 @@
 import json
 import warnings
 
+from .. import inputs
+
 ROWS = 1024  # at a time
 LARGEST = 1e150  # of an element: the difference of larger ones may overflow
 TIE = 1e-6  # cosines closer than this are equal to float32: documents that occur twice are no differing neighbours
@@ -12,18 +14,14 @@ def load(file):
     """The vectors of a .npy file, one a row, memory-mapped; anything that is not plain finite numbers is refused."""
     import numpy
 
-    wanted = "it must be a .npy file with one row of numbers a document, as tpmodel embed writes it"
+    wanted = "a .npy file with one row of numbers a document, as tpmodel embed writes it"
+    if inputs.read_bytes(file, "file", 6, wanted, start=True) != b"\x93NUMPY":
+        raise inputs.refused("file", file, f"it is no .npy file: it must be {wanted}")
+    wanted = f"it must be {wanted}"
     try:
-        with open(file, "rb") as stream:
-            if stream.read(6) != b"\x93NUMPY":
-                raise ValueError(f"{file} is not a .npy file: {wanted}")
         with warnings.catch_warnings(action="ignore"):  # of an absurd shape; the error follows
             found = numpy.load(file, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise ValueError(f"{file} cannot be read ({error.strerror or error}): {wanted}") from None
     except Exception as error:  # a damaged header reaches Python's own parser, which has many errors
-        if "is not a .npy" in str(error):
-            raise
         what = "pickled objects, which are not loaded" if "object" in str(error) else f"no whole array ({str(error)[:100] or type(error).__name__})"
         raise ValueError(f"{file} holds {what}: {wanted}") from None
     if found.dtype.kind not in "fiu" or found.ndim != 2 or 0 in found.shape:
@@ -85,12 +83,7 @@ def compare(first, second, top_k=10):
 
 def run(args):
     """How far the vectors of two .npy files are apart, row by row: cosine, largest difference, shared neighbours."""
-    try:
-        top_k = int(args.top_k)
-    except ValueError:
-        top_k = 0
-    if top_k < 1:
-        raise ValueError(f"top-k = {args.top_k!r} is not accepted: it must be a whole number >= 1")
+    top_k = inputs.whole(args.top_k, "top-k", 1, 2**31, "a whole number >= 1")
     try:
         found = compare(args.first, args.second, top_k)
     except ImportError as error:

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from ..inputs import refused
+
 
 class Refused(ValueError):
     """vLLM itself would refuse this."""
@@ -39,9 +41,9 @@ def version(text):
     >>> version("0.19.0").printed, version("vllm-0.33").gdn_step
     ('old', 64)
     """
-    found = re.match(r"(?:vllm-)?[~v]*([0-9]{1,4})\.([0-9]{1,4})(?![0-9])", str(text).lower())
+    found = re.fullmatch(r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?", str(text).strip().lower())
     if not found:
-        raise ValueError(f"vLLM version {str(text)[:40]!r} is not accepted: it must look like 0.33 or vllm-0.33.0")
+        raise refused("vLLM version", str(text), "it must look like 0.33 or vllm-0.33.0")
     number = int(found[1]), int(found[2])
     return [rule for rule in VERSIONS if rule.since <= number][-1]
 

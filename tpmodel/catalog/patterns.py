@@ -1,0 +1,142 @@
+"""Patterns over names of modules: shell wildcards, and regular expressions of the kinds that configs use, in bounded time.
+
+All places of a name that a pattern can have come to are the bits of one integer: a pattern takes one step for each of its parts.
+"""
+
+import re
+import string
+import warnings
+
+GROUP = re.compile(r"\((?:\?[:=!])?(?!\?)")
+CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsS]|\.")
+LETTER = re.compile(r"\\[^A-Za-z0-9]|[^\\\[\](){}*+?|^$]")
+TIMES = re.compile(r"([*+?])\??")
+GLOB = re.compile(r"\[!?\]?[^\]]*\]|.", re.S)
+LONGEST, PLACES = 200, 50  # letters of a pattern; places of a name where what looks ahead is tried
+ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as [0-9], groups and |, "
+            "with *, + or ? behind a letter or a class, ? behind a group")
+
+
+class Unread(ValueError):
+    """The pattern has what is not read."""
+
+
+def _ways(text, at, ahead=False):
+    """(alternatives, where they end); an alternative is a list of parts (kind, what, how often)."""
+    ways = [[]]
+    while at < len(text) and text[at] != ")":
+        if text[at] == "|":
+            ways.append([])
+            at += 1
+            continue
+        (kind, what), at = _part(text, at, ahead)
+        times = kind in (":", "text", "set") and TIMES.match(text, at)
+        often, at = (times[1], times.end()) if times else ("", at)
+        if kind == ":" and often in ("*", "+") or at < len(text) and text[at] in "*+?{":
+            raise Unread
+        if kind == "text" and often:
+            kind, what = "set", frozenset(what)
+        way = ways[-1]
+        if kind == "text" and way and way[-1][0] == "text":
+            way[-1] = kind, way[-1][1] + what, ""
+        elif often != "*" or not way or way[-1] != (kind, what, often):  # twice x* is x*
+            way.append((kind, what, often))
+    return ways, at
+
+
+def _part(text, at, ahead):
+    """((kind, what), where it ends) of what stands at a place of a regular expression."""
+    if text[at] in "^$":
+        return (text[at], None), at + 1
+    if group := GROUP.match(text, at):
+        kind = group[0][2:] or ":"
+        inner, end = _ways(text, group.end(), ahead or kind != ":")
+        if end == len(text) or ahead and kind != ":":
+            raise Unread
+        return (kind, inner), end + 1
+    if found := CLASS.match(text, at):
+        with warnings.catch_warnings(action="ignore"):
+            fits = re.compile(found[0]).match
+        return ("set", frozenset(filter(fits, string.printable))), found.end()
+    if found := LETTER.match(text, at):
+        return ("text", found[0][-1]), found.end()
+    raise Unread
+
+
+def _of_glob(one):
+    """A part of a shell pattern as a regular expression."""
+    if len(one) > 1:
+        inner = one[1:-1].replace("\\", r"\\")
+        return f"[{'^' + inner[1:] if inner[0] == '!' else inner.replace('^', chr(92) + '^')}]"
+    return {"*": ".*", "?": "."}.get(one) or re.escape(one)
+
+
+def _steps(ways):
+    """Steps that a name takes at most."""
+    return sum(1 + (_steps(what) * (1 if kind == ":" else PLACES) if kind in (":", "=", "!") else 0) for way in ways for kind, what, _ in way)
+
+
+class Pattern:
+    """A pattern of a config; what is not read is an Unread. Called with a Name, whether that begins with it (re:) or is it (wildcards)."""
+
+    def __init__(self, text):
+        body = text[3:] if text.startswith("re:") else "".join(map(_of_glob, GLOB.findall(text))) + "$"
+        try:
+            self.ways, end = _ways(body, 0) if len(text) <= LONGEST else ([], -1)
+        except (re.error, RecursionError):
+            raise Unread from None
+        if end != len(body):
+            raise Unread
+        self.steps = _steps(self.ways)
+
+    def __call__(self, name):
+        return name.ends(self.ways, 1) != 0
+
+
+class Name:
+    """The name of a module, and where in it letters stand, as bits."""
+
+    def __init__(self, text):
+        self.text, self.letters = text, {}
+        for i, letter in enumerate(text):
+            self.letters[letter] = self.letters.get(letter, 0) | 1 << i
+
+    def ends(self, ways, start):
+        """The bits of where one of the alternatives can end that begins at one of `start`."""
+        found = 0
+        for way in ways:
+            here = start
+            for kind, what, often in way:
+                if not here:
+                    break
+                here = self._letters(kind, what, often, here) if kind in ("text", "set") else self._other(kind, what, often, here)
+            found |= here
+        return found
+
+    def _letters(self, kind, what, often, here):
+        if kind == "text":
+            return (here & self._begins(what)) << len(what)
+        places = 0
+        for letter, bits in self.letters.items():
+            if letter in what:
+                places |= bits
+        after = (here & places) << 1
+        if often in ("", "?"):
+            return after | (here if often else 0)
+        here = here if often == "*" else after
+        return here | ((here & places) + places ^ places)  # the carry runs through letters that stand side by side
+
+    def _begins(self, text):
+        found, at = 0, self.text.find(text)
+        while at >= 0:
+            found |= 1 << at
+            at = self.text.find(text, at + 1)
+        return found
+
+    def _other(self, kind, what, often, here):
+        if kind in "^$":
+            return here & (1 if kind == "^" else 1 << len(self.text))
+        if kind == ":":
+            return self.ends(what, here) | (here if often else 0)
+        places = (1 << i for i in range(here.bit_length()) if here >> i & 1)
+        return sum(one for one in places if bool(self.ends(what, one)) == (kind == "="))
