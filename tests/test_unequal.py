@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tpmodel import ops
+from tpmodel import figures, ops
 from tpmodel.catalog.unequal import CARDS, MODEL, batch
 from tpmodel.evidence import article2 as a2
 from tpmodel.evidence.claims import findings, summary
@@ -89,7 +89,7 @@ def test_speeds_by_hand():
     tokens, flop = 16 * 510, 2 * 218112000 + 4 * 510 * 4096
     slow, fast, message = 0.95 * 47.4e12, 0.95 * 112.6e12, 16 * 510 * 8192
     tp = 17 * flop * tokens / slow + 68 * (93e-6 + message / 4e9)
-    pp = 14 * flop * tokens / slow + 2 * message / 4e9 + 20 * flop * tokens / fast / 16
+    pp = 14 * flop * tokens / slow + 93e-6 + 2 * message / 4e9 + 20 * flop * tokens / fast / 16
     off = 34 * flop * tokens / slow + 10 * 436224000 / 7e9
     for row, seconds in (("tp", tp), ("pp2014", pp), ("off5060", off)):
         assert ROWS[f"a2.{row}_512"].computed == pytest.approx(tokens / seconds, rel=1e-12)
@@ -188,6 +188,15 @@ def test_split_of_the_article():
     assert head["gpus"][1]["weights_bytes"] - found["gpus"][1]["weights_bytes"] == 2**30
 
 
+def test_split_gives_what_the_figure_and_the_claims_give():
+    shown = figures.unequal_speeds().shown_texts({"first_layers": "24"})["readout-pp"]
+    assert f"Pipeline 24/10: {split('nemotron-3-embed-8b', PAIR, reserve_gib='1.3,0')['tokens_per_s']['mid']:,.0f} tokens/s" in shown
+    batch_tokens = batch(512)["tokens"]
+    for layers, row in (("17,17", "pp1717"), ("20,14", "pp2014")):
+        found = split("nemotron-3-embed-8b", PAIR, layers=layers, batch_tokens=batch_tokens)
+        assert found["tokens_per_s"]["mid"] == pytest.approx(ROWS[f"a2.{row}_512"].computed, rel=1e-6)
+
+
 def test_three_gpus_and_a_display():
     three = split("nemotron-3-embed-8b", ["rtx-5080", *PAIR[1:] * 2])
     assert len(three["layers"]) == 3 and sum(three["layers"]) == 34
@@ -199,7 +208,7 @@ def test_three_gpus_and_a_display():
 
 def test_meeting_point_by_sympy_and_by_trial():
     carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2, allreduce_latency_s=0))
-    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0) - pipeline.pipeline_s.expr(transfer_s=pipeline.transfer_s.expr())
+    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0) - pipeline.pipeline_s.expr(handover_s=pipeline.transfer_s.expr())
     solved = solve(equation, "link_bytes_per_s")
     v = a2.view(allreduce_latency_s=0)
     names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68, "message_bytes": v.message_bytes}
