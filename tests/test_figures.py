@@ -4,18 +4,19 @@ import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tpmodel import figures
-from tpmodel.live import drawing, page
+from tpmodel.catalog.articles import GPU, MODEL
+from tpmodel.figures.options import AS_COUNTED
+from tpmodel.live import drawing, kernel, page
 from tpmodel.live.controls import Choice, Slider
-from tpmodel.live.marks import place
+from tpmodel.live.marks import pieces, place, rows, template
+from tpmodel.plan.plan import plan
+from tpmodel.units import GIB, fixed
 
 FIGURES = [make() for make in figures.ALL]
-NEEDS = {  # a control that shows only when another is moved: an empty cache has no data type
-    ("decode-time", "kv_dtype"): {"context_tokens": "131072"},
-    ("alarm", "kv_dtype"): {"context_tokens": "131072"},
-}
 by_name = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)
 
 
@@ -25,47 +26,49 @@ def random_texts(figure, seed):
 
 
 def numbers_of(figure, texts):
-    """Every mark's and derived value's numbers for one setting, as the page is asked for them."""
-    view = figure.view(texts)
-    found = [[float(getattr(view, name))] for name in figure.derived]
+    """Every number of marks and texts for one setting, in the order of the page's script, and the points of every curve."""
+    view, numbers, curves = figure.view(texts), [], []
     for mark in figure.marks:
         if mark.kind == "curve":
-            for sample in mark.samples:
-                here = view.extended(**{mark.over: float(sample)})
-                found.append([float(place(part, here)) for part in mark.parts()])
+            there = [view.extended(**{mark.over: float(sample)}) for sample in mark.samples]
+            curves.append([[float(place(part, here)) for part in mark.parts()] for here in there])
         else:
-            found.append([float(place(part, view)) for part in mark.parts()])
-    return found
+            numbers += [float(place(part, view)) for part in mark.parts()]
+    for parts in figure.all_texts.values():
+        numbers += [float(part[0](view)) for part in parts if not isinstance(part, str)]
+    return numbers, curves
 
 
 HARNESS = """(settings) => {
-  const figure = Object.values(window.tpFigures)[0](x => x);
+  const figure = Object.values(window.tpFigures)[0](() => "#");
   return settings.map(v => {
-    const found = [];
-    for (const [name, f] of figure.derived) { v[name] = f(v); found.push([v[name]]); }
-    for (const [name, kind, axes, f, over, samples] of figure.marks) {
-      if (kind === "curve") for (const s of samples) found.push(f({ ...v, [over]: s }));
-      else found.push(f(v));
-    }
-    return found;
+    const numbers = figure.numbers(v);
+    const curves = figure.marks.filter(mark => mark[1] === "curve").map(([, , , f, samples]) => samples.map(f(v)));
+    return [numbers, curves, Object.fromEntries(figure.texts.map(([name, f]) => [name, f(numbers)]))];
   });
 }"""
 
 
-@pytest.mark.browser
+def worded(parts, view):
+    """A text with # for each number."""
+    return "".join(p if isinstance(p, str) else p[1][int(p[0](view))] if isinstance(p[1], tuple) else "#" for p in parts)
+
+
 @by_name
-def test_every_mark_equals_python_to_the_bit(figure, blank):
+def test_every_mark_and_text_equals_python_to_the_bit(figure, blank):
     settings = [random_texts(figure, seed) for seed in range(150)]
-    views = []
+    held = []
     for texts in settings:
         values = dict(figure.constants)
         for control in figure.controls:
             values |= control.value(texts[control.name])
-        views.append({name: float(value) for name, value in values.items()})
+        held.append({name: float(value) for name, value in values.items()})
     blank.evaluate(f"() => {{ window.tpFigures = {{}}; {page.script(figure)} }}")
-    theirs = blank.evaluate(HARNESS, views)
-    for texts, row in zip(settings, theirs):
-        assert [list(map(float, numbers)) for numbers in row] == numbers_of(figure, texts), texts
+    floats = lambda found: list(map(floats, found)) if isinstance(found, list) else float(found)
+    for texts, (numbers, curves, said) in zip(settings, blank.evaluate(HARNESS, held)):
+        assert (floats(numbers), floats(curves)) == numbers_of(figure, texts), texts
+        view = figure.view(texts)
+        assert said == {name: worded(figure.all_texts[name], view) for name in said}, texts
 
 
 @by_name
@@ -102,15 +105,73 @@ def test_text_form_is_stable_and_holds_the_numbers(figure):
         assert control.label in repr(figure)
 
 
+def along(value, limits, log):
+    """A place as a fraction of its axis, where the figure clips it, to a thirtieth of a pixel."""
+    f = np.log10 if log else np.asarray
+    ends = f(np.array(limits, dtype=float))
+    return np.round((f(drawing.clamp(value, limits, log)) - ends[0]) / (ends[1] - ends[0]), 4).tolist()
+
+
+def seen(figure, texts):
+    """(what a reader sees of the picture and its numbers, the notes beside the controls)."""
+    view, places = figure.view(texts), []
+    for mark in figure.marks:
+        axes = figure.axes[mark.axes]
+        here = view.extended(**{mark.over: np.array(mark.samples[::8])}) if mark.kind == "curve" else view
+        for i, part in enumerate(mark.parts()):
+            limits, log = ((axes.xlim, axes.xlog), (axes.ylim, axes.ylog))[i % 2]
+            places.append(along(place(part, here), limits, log))
+    shown = figure.shown_texts(texts)
+    return (places, {k: v for k, v in shown.items() if not k.startswith("silent-")}), {k: v for k, v in shown.items() if v}
+
+
+def some(control, count):
+    """Evenly drawn texts of a slider, its ends among them; every option of a choice."""
+    texts = control.texts if control.kind == "slider" else tuple(control.options)
+    return texts if control.kind == "choice" else tuple(dict.fromkeys(texts[round(i * (len(texts) - 1) / (count - 1))] for i in range(count)))
+
+
+def moves(figure, base, control, count):
+    """(A text, whether it changes what is seen, whether the control's note shows then), of each; a note that stands through a move is true."""
+    name, (before, noted) = f"silent-{control.name}", seen(figure, base)
+    for text in some(control, count):
+        if text != figure.texts(base)[control.name]:
+            after, notes = seen(figure, {**base, control.name: text})
+            assert not (after != before and name in notes and name in noted), f"{control.label} = {text} at {base}: {notes[name]}, it says"
+            yield text, after != before, name in notes
+
+
 @by_name
-def test_every_control_changes_something(figure):
-    """No dead slider: from the default (or what the control needs) each control alone changes a mark or a text."""
+def test_each_move_from_the_defaults_is_seen(figure):
+    """Or a note beside the control says what takes its effect away."""
     for control in figure.controls:
-        options = control.texts if control.kind == "slider" else tuple(control.options)
-        base = NEEDS.get((figure.name, control.name), {})
-        before = numbers_of(figure, base), figure.shown_texts(base)
-        moved = [(numbers_of(figure, {**base, control.name: o}), figure.shown_texts({**base, control.name: o})) for o in (options[0], options[-1])]
-        assert any(after != before for after in moved), f"{control.label} moves nothing"
+        for text, changed, noted in moves(figure, {}, control, 9):
+            assert changed or noted, f"{control.label} = {text} changes nothing and says nothing"
+
+
+@by_name
+def test_no_setting_of_another_control_silences_one(figure):
+    """With any other control at its ends, each still does something, or says why not."""
+    for other in figure.controls:
+        for base in ({other.name: text} for text in some(other, 2)):
+            for control in figure.controls:
+                if control is not other:
+                    found = moves(figure, base, control, 4)
+                    assert any(changed or noted for _, changed, noted in found), f"{control.label} is silent at {base}"
+
+
+def test_a_note_stands_beside_its_control():
+    figure = FIGURES[0]
+    assert "KV cache stored as = FP8\n" in figure.describe()
+    assert "KV cache stored as = BF16 (no cache yet: the context is 0)" in figure.describe({"context_tokens": "0", "kv_dtype": "BF16"})
+    html = figure.page()
+    assert '<select id="decode-time-set-kv_dtype" data-control="kv_dtype" aria-describedby="decode-time-silent-kv_dtype">' in html
+    assert '<p class="tp-silent" id="decode-time-silent-kv_dtype"></p>' in html
+    rows = kernel.widget(figure).children
+    context, (dtype, note) = rows[5], rows[6].children
+    assert dtype.description == "KV cache stored as" and note.value == ""
+    context.value = "0"
+    assert note.value == "no cache yet: the context is 0"
 
 
 @by_name
@@ -125,8 +186,66 @@ def test_bad_values_are_named(figure, bad):
         figure.draw({"nonsense": 1})
 
 
+@by_name
+def test_presets_are_settings_of_the_controls(figure):
+    controls = {control.name: control for control in figure.controls}
+    for i, (words, texts) in enumerate(figure.presets.items()):
+        assert (texts == {}) == (i == 0), "the first preset is the start"
+        assert figure.shown_preset(texts) == words and f"shown: {words}" in figure.describe(texts)
+        for name, text in texts.items():
+            control = controls[name]
+            assert text in (control.texts if control.kind == "slider" else control.options), f"{words}: {name} = {text}"
+    assert figure.shown_preset(random_texts(figure, 5)) == ("yours" if figure.presets else "")
+    with pytest.raises(ValueError, match="has no preset 'nonsense'"):
+        figure.preset("nonsense")
+
+
+def test_the_articles_figures_say_so():
+    for name in ("two-cuts", "block-flow", "decode-time", "card-memory", "context-budget", "message-time", "prompt-time"):
+        assert next(iter(next(f for f in FIGURES if f.name == name).presets)).lower().startswith("article 1")
+
+
+def as_counted(name):
+    figure = next(f for f in FIGURES if f.name == name)
+    return figure.view(figure.preset(AS_COUNTED)), figure.describe(figure.preset(AS_COUNTED))
+
+
+def test_as_counted_and_measured_is_what_plan_answers():
+    planned = plan(MODEL.key, [GPU.key] * 2, "tp", kv_dtype="fp8")
+    v, said = as_counted("decode-time")
+    assert v.context_tokens == planned["context_tokens"]
+    assert fixed(v.decode_tokens_per_s, 1) == fixed(planned["decode"]["mid"], 1) == "32.5"
+    assert "\n32.5 tokens/s" in said
+    parts = {"weight read": v.weight_read_s, "cache read": v.kv_read_s, "all-reduces": v.communication_s, "engine's wait": v.gap_s}
+    assert {name: fixed(1e3 * seconds, 2) for name, seconds in parts.items()} == {
+        name: fixed(ends["mid_ms"], 2) for name, ends in planned["decode"]["terms"].items()}
+    v, _ = as_counted("card-memory")
+    gpu = planned["gpus"][0]
+    for mine, its in (("own_weights_bytes", "weights_bytes"), ("overhead_bytes",) * 2, ("budget_bytes",) * 2, ("kv_pool_bytes",) * 2,
+                      ("kv_bytes_per_token",) * 2):
+        assert fixed(getattr(v, mine) / GIB, 3) == fixed(gpu[its] / GIB, 3), mine
+    assert v.context_tokens == planned["max_context_tokens"] and v.fits == 1
+    v, said = as_counted("context-budget")
+    assert v.longest_tokens == planned["max_context_tokens"] == 236800 and "\n236,800 tokens is the largest context" in said
+    assert fixed(v.kv_pool_bytes / GIB, 3) == fixed(gpu["kv_pool_bytes"] / GIB, 3)
+    v, said = as_counted("context-blocks")
+    assert {"low": v.low_tokens, "mid": v.mid_tokens, "high": v.high_tokens} == {
+        "low": planned["max_context_range"]["high"], "mid": planned["max_context_range"]["mid"], "high": planned["max_context_range"]["low"]}
+    assert "Largest context 236,800 tokens (192,000 to 257,600 by the overhead)" in said
+
+
+def test_templates_say_what_they_do_not_understand():
+    assert pieces("plain") == ("plain",) and len(template("{layers:0} of {layers?a|b}.")) == 4
+    assert len(rows((None, None), ("a", "{layers:0}"), ("b", "c"))[0]) == 3
+    for bad in ("{layers}", "{layers:x}", "{", "a } b", "{layers/MS}"):
+        with pytest.raises(ValueError, match="hole that is not understood"):
+            template(bad)
+    with pytest.raises(ValueError, match="unit 'KM' of 'layers/KM' is not accepted: it must be one of US, MS"):
+        template("{layers/KM:1}")
+
+
 def test_numbers_in_base_units_are_taken_too():
-    figure = FIGURES[0]
+    figure = next(f for f in FIGURES if f.name == "decode-time")
     assert figure.view({"allreduce_latency_s": 1e-4}).allreduce_latency_s == 1e-4
     assert figure.shown_texts({"allreduce_latency_s": 1e-4}) == figure.shown_texts({"allreduce_latency_s": "100"})
 

@@ -1,7 +1,9 @@
 """The recorder: what it keeps, what it refuses, and that all forms of a formula agree to the bit."""
 
+import csv
 import math
 import pickle
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -9,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
-from tpmodel.catalog import gpus, links, models
+from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, View, formula
-from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
+from tpmodel.formulas import collectives, decode, memory
 from tpmodel.tree import Node, walk
-from tpmodel.vllm import rules
-from tpmodel.vocabulary import NAMES, check
+from tpmodel.vocabulary import DOMAINS, NAMES, check
 
 FORMULAS = list(REGISTRY.values())
 SMALL = {"layers", "full_layers", "ranks", "kv_heads", "head_elements", "hidden"}
@@ -41,7 +42,6 @@ def points(form, count, seed=0):
     return [list(map(float, row)) for row in zip(*columns)]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)
@@ -181,7 +181,7 @@ def test_what_the_recorder_does_not_know_is_refused_when_defined(body):
 
 
 def test_names_come_from_the_vocabulary():
-    with pytest.raises(NameError, match="'colour' is not in tpmodel/terms.py"):
+    with pytest.raises(NameError, match="'colour' is not in tpmodel/terms.csv"):
         exec("@formula\ndef hidden(colour): return colour", {"formula": formula})
     with pytest.raises(NameError, match="'shade' is not in"):
         exec("@formula\ndef shade(layers): return layers", {"formula": formula})
@@ -321,10 +321,17 @@ def test_latex_of_a_call_lists_only_what_differs():
     assert r"t_w" not in decode.decode_s.latex("all")
 
 
+def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
+    rows = list(csv.DictReader((resources.files("tpmodel") / "terms.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == len(NAMES) and [row["name"] for row in rows] == list(NAMES)
+    assert all(set(row) == {"name", "symbol", "unit", "domain", "theme", "meaning"} for row in rows)
+    assert all(row["symbol"] and row["theme"] and row["meaning"] and row["domain"] in DOMAINS for row in rows)
+
+
 def test_every_name_of_the_vocabulary_is_used():
     """A term that nothing uses is dead: no formula, no parameter, no figure, no number of the catalog."""
     used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
-    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values()):
+    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values(), *assumptions.assumptions().values()):
         used |= set(entry.numbers)
     for make in figures.ALL:
         for nodes in make().recorded.values():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tpmodel"
-FLOORS = ["inputs", "units", "terms", "vocabulary", "tree", "ops", "printers", "formula", "formulas", "ranks", "catalog", "vllm",
+FLOORS = ["inputs", "units", "vocabulary", "tree", "ops", "printers", "formula", "formulas", "ranks", "catalog", "vllm",
           "split", "plan", "evidence", "live", "figures", "measure", "cli", "__main__"]
 
 def modules():

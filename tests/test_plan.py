@@ -212,7 +212,7 @@ def test_more_gpus_pay_further_hops():
 def test_a_short_prompt_waits_for_the_weights():
     config = find_config("qwen3-8b")
     short = plan("qwen3-8b", ["h200"], "one", context=1)["prefill"]
-    assert short["mid"] == pytest.approx(0.8 * gpu("h200").memory_bytes_per_s / config.read_bytes, rel=1e-3)
+    assert short["mid"] == pytest.approx(1 / (config.read_bytes / 0.8 / gpu("h200").memory_bytes_per_s + 5e-3), rel=1e-3)  # and for the engine
 
 
 def test_offload_makes_room_for_the_context_that_is_asked_for():
@@ -292,7 +292,7 @@ def test_the_command_can_be_pasted(tmp_path):
 def test_at_the_crossover_tensor_parallel_and_the_pipeline_are_equally_fast(tmp_path):
     found = plan("qwen3.8-27b-nvfp4", PAIR, kv_dtype="fp8", context=8192, goal="prefill")
     meeting = found["crossover"]["link_bytes_per_s"]
-    assert f"meet at a link of {meeting / 1e9:,.1f} GB/s" in found["verdict"]
+    assert f"tp is ahead of pp in prefill above {meeting / 1e9:,.1f} GB/s" in found["verdict"]
     mine, shm = tmp_path / "links.toml", link("shm")
     for factor, faster in ((1.0, None), (0.5, "pp"), (2.0, "tp")):
         mine.write_text(f'[mine]\nname = "Mine"\nlink_bytes_per_s = {{ value = {meeting * factor / 1e9}, unit = "GB/s", kind = "measured", source = "s", date = "d" }}\n'

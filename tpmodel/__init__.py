@@ -2,7 +2,7 @@
 
 Floors, from the ground up; a module imports only from floors below its own:
 
-    units  terms  vocabulary     names, units, symbols
+    units  vocabulary            names, units, symbols
     tree  ops  printers          recording a formula; its LaTeX and JavaScript
     formula                      @formula and View
     formulas/                    plain arithmetic on plain numbers

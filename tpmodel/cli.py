@@ -32,7 +32,10 @@ class Parser(argparse.ArgumentParser):
 def _complain(who, message):
     """One line on stderr, of bearable length."""
     line = " ".join(str(message).split())
-    print(f"{who}: {line if len(line) <= LONGEST else line[:LONGEST // 2] + ' ... ' + line[-LONGEST // 2:]}", file=sys.stderr)
+    if len(line) > LONGEST:
+        start, end = line[:LONGEST // 2], line[-LONGEST // 2:]
+        line = f"{start.rpartition(' ')[0] or start} ... {end.partition(' ')[2] or end}"
+    print(f"{who}: {line}", file=sys.stderr)
 
 
 def _whole(text):

@@ -1,11 +1,11 @@
-"""`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra; `View` fills its arguments by name."""
+"""`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra."""
 
 import sys
 
 from . import printers
 from .ops import kind_of
 from .tree import Node, as_node, names, walk
-from .vocabulary import NAMES, RESERVED, allows_zero, assumptions, check, term
+from .vocabulary import NAMES, RESERVED, accepted, allows_zero, assumptions, check, term
 
 REGISTRY = {}
 """Every formula by name, in the order of definition."""
@@ -33,6 +33,7 @@ class Formula:
         if unused:
             raise TypeError(f"formula {name} does not use {', '.join(sorted(unused))}")
         _refuse_zero_denominators(name, self.tree)
+        self.__doc__ = self._documented(function.__doc__)
         REGISTRY[name] = self
 
     def __call__(self, *args, **kwargs):
@@ -46,6 +47,16 @@ class Formula:
         if kind == "array":
             return self._on_arrays(values)
         return self.__wrapped__(*values)
+
+    def _documented(self, said):
+        """The docstring: as written, with the equation and a line for each parameter put behind its first line."""
+        if not said:
+            return said
+        first, _, rest = said.partition("\n")
+        lines = [first, "", f"    $${self.latex()}$$", "", *map(_parameter, self.parameters)]
+        if "returns :" not in rest:
+            lines.append(_parameter(self.__name__, "returns"))
+        return "\n".join([*lines, rest.removeprefix("\n")])
 
     def _bind(self, args, kwargs):
         parameters = self.parameters
@@ -102,6 +113,13 @@ class Formula:
         return self.__wrapped__(*(symbols[name] for name in self.parameters))
 
 
+def _parameter(name, word=None):
+    """A name with symbol, unit, meaning and domain, as one line of a docstring."""
+    here = term(name)
+    unit = f" [{here.unit}]" if here.unit else ""
+    return f"    {word or name} : ${here.symbol}$, {here.meaning}{unit}" + ("" if word else f"; {accepted(name)}")
+
+
 def formula(function):
     """Decorator: record `function` and check its names against the vocabulary."""
     return Formula(function)
@@ -149,46 +167,3 @@ def _factors(node):
     if node.kind == "name":
         return [node.value]
     return [word for arg in node.args for word in _factors(arg)] if node.kind in ("*", "/", "neg") else []
-
-
-class View:
-    """Values by name. `v.hidden` reads one; `v(decode_s, tokens=1)` calls a formula, the rest filled from the view.
-
-    >>> from tpmodel.formulas.collectives import allreduce_wire_bytes
-    >>> View({"message_bytes": 10240, "ranks": 2})(allreduce_wire_bytes)
-    10240.0
-    """
-
-    __slots__ = ("_values",)
-
-    def __init__(self, values):
-        object.__setattr__(self, "_values", dict(values))
-
-    def __getattr__(self, name):
-        values = object.__getattribute__(self, "_values")
-        if name not in values:
-            raise AttributeError(f"the view holds no {name}; it holds {', '.join(sorted(values))}")
-        return values[name]
-
-    def __contains__(self, name):
-        return name in self._values
-
-    def __setattr__(self, name, value):
-        raise AttributeError("a view is read only: use view.extended(name=value)")
-
-    def __call__(self, wanted, **given):
-        unknown = set(given) - set(wanted.parameters)
-        if unknown:
-            raise TypeError(f"{wanted.__name__} has no parameter {', '.join(sorted(unknown))}")
-        return wanted(*(given[n] if n in given else getattr(self, n) for n in wanted.parameters))
-
-    def extended(self, **more):
-        """A view with further or replaced values."""
-        return View({**self._values, **more})
-
-    def derived(self, recipes):
-        """A view extended by each `name: function of the view so far`, in order."""
-        view = self
-        for name, recipe in recipes.items():
-            view = view.extended(**{name: recipe(view)})
-        return view

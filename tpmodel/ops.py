@@ -80,6 +80,21 @@ def where(condition, a, b):
     return _apply("where", (condition, a, b), number, "where", lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)))
 
 
+def power(a, n):
+    """`a` multiplied with itself `n` times, n a whole number >= 0: the same product, in the same order, everywhere.
+
+    >>> power(0.5, 3)
+    0.125
+    """
+    if kind_of((a, n)) == "array":
+        np = sys.modules["numpy"]
+        found = np.ones(np.broadcast_shapes(np.shape(a), np.shape(n)))
+        for step in range(int(np.max(n))):
+            found = np.where(step < n, found * a, found)
+        return found
+    return _apply("power", (a, n), lambda a, n: math.prod([a] * int(n), start=1.0), "power", lambda sp, a, n: a**n)
+
+
 def best(lo, hi, cost):
     """The whole number i with lo <= i <= hi whose `cost(i)` is smallest; the first of equals; `lo` if the range is empty.
 

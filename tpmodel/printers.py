@@ -1,6 +1,6 @@
 """A recorded tree as LaTeX for the book and as JavaScript for the page, in the order it was written."""
 
-from .tree import substitute
+from .tree import Node, substitute
 from .vocabulary import NAMES
 
 PRECEDENCE = {"<": 1, "<=": 1, ">": 1, ">=": 1, "+": 2, "-": 2, "*": 3, "/": 3, "neg": 4}
@@ -90,6 +90,8 @@ def _latex_op(name, args):
     if name == "where":
         condition, yes, no = inner
         return rf"\begin{{cases}} {yes} & {condition} \\ {no} & \text{{otherwise}} \end{{cases}}"
+    if name == "power":
+        return rf"{_latex_inside(args[0], ATOM)}^{{{inner[1]}}}"
     if name in ("floor", "ceil"):
         return rf"\left\l{name} {inner[0]} \right\r{name}"
     return rf"\{name[:3]}\left({', '.join(inner)}\right)"
@@ -103,7 +105,7 @@ def equation(formula, levels=1):
 
 # --- JavaScript ----------------------------------------------------------------------------------
 
-JS_OPS = {"maximum": "Math.max", "minimum": "Math.min", "floor": "Math.floor", "ceil": "Math.ceil"}
+JS_OPS = {"maximum": "Math.max", "minimum": "Math.min", "floor": "Math.floor", "ceil": "Math.ceil", "power": "F.power"}
 
 
 def javascript_function(parameters, nodes, prefix="", single=False):
@@ -112,21 +114,79 @@ def javascript_function(parameters, nodes, prefix="", single=False):
     `prefix` goes before every name ("v." where the page keeps its values in one object). What the
     formula uses twice is computed once.
     """
-    shared = _shared(nodes)
-    lines, known = [], {}
-    for node in shared:
-        text = _js(node, prefix, known)
-        known[id(node)] = f"${len(known)}"
-        lines.append(f"const {known[id(node)]} = {text};")
+    known = {}
+    lines = _constants(_shared(nodes), prefix, known)
     results = [_js(node, prefix, known) for node in nodes]
     result = results[0] if single else f"[{', '.join(results)}]"
     head = f"({', '.join(parameters)}) =>"
     return f"{head} {{ {' '.join(lines)} return {result}; }}" if lines else f"{head} {result}"
 
 
-def _shared(nodes):
-    """Nodes used more than once that do not depend on a search's variable, operands first."""
-    uses, order = {}, []
+def javascript_curve(over, nodes):
+    """An arrow function of the view that returns one of `over`: what does not depend on `over` is computed once for all samples."""
+    nodes, reads = interned(nodes), _memo(lambda node: node.kind == "name" and node.value == over)
+    bound, fixed, known = _memo(_is_bound), {}, {}
+
+    def go(node):
+        if reads(node) or bound(node):
+            for arg in node.args:
+                go(arg)
+        elif node.args:
+            fixed[id(node)] = node
+        if node.kind == "name" and reads(node):
+            known[id(node)] = over
+
+    for node in nodes:
+        go(node)
+    lines = _constants(_shared(list(fixed.values()), fixed), "v.", known)
+    inner = _constants([node for node in _shared(nodes) if reads(node)], "v.", known)
+    result = f"[{', '.join(_js(node, 'v.', known) for node in nodes)}]"
+    return f"v => {{ {' '.join(lines)} return {over} => {{ {' '.join(inner)} return {result}; }}; }}"
+
+
+def _constants(nodes, prefix, known):
+    """One line for each of `nodes`, operands first; from then on they are known by their short names."""
+    lines = []
+    for node in nodes:
+        text = _js(node, prefix, known)
+        known[id(node)] = f"${len(known)}"
+        lines.append(f"const {known[id(node)]} = {text};")
+    return lines
+
+
+def interned(nodes):
+    """The same trees with equal parts made one object, so that each is computed once."""
+    table, done = {}, {}
+
+    def go(node):
+        if id(node) not in done:
+            args = tuple(map(go, node.args))
+            key = node.kind, type(node.value), node.value, tuple(map(id, args))
+            done[id(node)] = table.setdefault(key, Node(node.kind, node.value, args))
+        return done[id(node)]
+
+    return [go(node) for node in nodes]
+
+
+def _memo(test):
+    """Whether a node or one below it passes `test`, each asked once."""
+    found = {}
+
+    def go(node):
+        if id(node) not in found:
+            found[id(node)] = test(node) or any(map(go, node.args))
+        return found[id(node)]
+
+    return go
+
+
+def _is_bound(node):
+    return node.kind == "bound"
+
+
+def _shared(nodes, also=()):
+    """Nodes used more than once, or whose ids are in `also`, that do not depend on a search's variable, operands first."""
+    uses, order, bound = {}, [], _memo(_is_bound)
 
     def go(node):
         uses[id(node)] = uses.get(id(node), 0) + 1
@@ -137,11 +197,7 @@ def _shared(nodes):
 
     for node in nodes:
         go(node)
-    return [node for node in order if uses[id(node)] > 1 and node.args and not _bound(node)]
-
-
-def _bound(node):
-    return node.kind == "bound" or any(map(_bound, node.args))
+    return [node for node in order if node.args and (uses[id(node)] > 1 or id(node) in also) and not bound(node)]
 
 
 def _js(node, prefix, known):
@@ -181,9 +237,12 @@ BEST_JS = (
 )
 
 
+POWER_JS = "(a, n) => { let p = 1; for (let i = 0; i < n; i += 1) p *= a; return p; }"
+
+
 def javascript_library(formulas):
     """The object `F` of the page: each formula, and those it calls, as a function."""
-    entries = [f"best: {BEST_JS}"]
+    entries = [f"best: {BEST_JS}", f"power: {POWER_JS}"]
     entries += [f"{f.__name__}: {javascript_function(f.parameters, [f.tree], single=True)}" for f in formulas]
     return "{\n" + ",\n".join(entries) + "\n}"
 

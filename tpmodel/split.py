@@ -3,18 +3,21 @@
 For batches of documents or prompts (arithmetic, not decode): a long run is paced by its slowest stage.
 """
 
+from dataclasses import replace
+
 from . import inputs
 from .catalog.gpus import gpu
+from .catalog.layers import Module
 from .catalog.links import link as find_link
-from .catalog.models import model as find_model
-from .formula import View
-from .formulas import collectives, memory, pipeline, weights
+from .catalog.models import find_config
+from .plan import assume, one_pass, placement
 from .units import GIB
+from .vllm.engine import Setting
+from .vocabulary import check
 
 MOST_GIB, MOST_TOKENS = 1e6, 1e9
 BATCHES = 16  # of a run; fill and drain are shared among them
-SHAPE = ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_elements", "vocabulary", "element_bytes",
-         "loaded_extra_bytes", "overhead_bytes", "mfu_frac")
+MID = assume.ENDS.index("mid")
 
 
 def fastest(layers, rates, rooms):
@@ -43,81 +46,59 @@ def parse_reserves(text, count):
     return found
 
 
-def _needs(entry, names):
-    missing = [name for name in names if name not in entry.numbers]
-    if missing:
-        raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a split needs its {', '.join(names)}")
-    return entry
-
-
-def _stage(v, card, layers, tables, room):
-    here = v.extended(tables=tables, stage_layers=layers, flop_per_s=card.bf16_flop_per_s)
-    return {"name": card.key, "layers": layers, "room_layers": room, "weights_bytes": here(weights.stage_bytes),
-            "stage_s": here(pipeline.stage_s)}
-
-
-def batch_s(stages, transfer_s, batches, overlapped=False):
-    """Time of one batch through any number of stages: the slowest, the hand-over, a share of fill and drain.
-
-    >>> batch_s([3.0, 4.0], 1.0, 3) == pipeline.pipeline_s(first_s=3, last_s=4, transfer_s=1, batches=3)
-    True
-    """
-    longest = max(stages)
-    handed = transfer_s if len(stages) > 1 else 0
-    pace = max(longest, handed) if overlapped else longest + handed
-    return pace + (sum(stages) - longest) / batches
-
-
 def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-wsl2", sequence_tokens=510, batch_tokens=8448,
           head=False):
-    """The fastest partition of `model` over `gpus` (catalog names, first stage first), or the given one, as plain values."""
+    """The fastest partition of `model` over `gpus` (catalog names, first stage first), or the given one, as plain values.
+
+    It is the planner's pipeline, asked for a long run of `sequence_tokens`-long documents in batches of `batch_tokens`.
+    """
     if len(gpus) < 2:
         raise ValueError(f"gpu = {', '.join(gpus) or 'none'} is not accepted: a split needs at least 2 GPUs")
+    config, cards, wire = _with_head(find_config(model), head), tuple(map(gpu, gpus)), find_link(link)
+    for entry, names in [*((card, ("vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s")) for card in cards),
+                         (wire, ("link_bytes_per_s", "allreduce_latency_s"))]:
+        missing = [name for name in names if name not in entry.numbers]
+        if missing:
+            raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a split needs it")
     for name, value in (("tokens", sequence_tokens), ("batch-tokens", batch_tokens)):
         if not 1 <= value <= MOST_TOKENS:
             raise inputs.refused(name, value, f"it must be a number of tokens from 1 to {MOST_TOKENS:,.0f}")
-    entry, cards = _needs(find_model(model), SHAPE), [_needs(gpu(name), ("vram_bytes", "bf16_flop_per_s")) for name in gpus]
-    wire = _needs(find_link(link), ("link_bytes_per_s",))
-    count, total = len(cards), int(entry.layers)
-    reserves = parse_reserves(reserve_gib, count)
-    v = View({**entry.values(), **wire.values(), "sequence_tokens": sequence_tokens, "tokens": batch_tokens,
-              "utilisation_frac": util}).derived({
-        "layer_parameters": lambda v: v(weights.layer_parameters),
-        "layer_bytes": lambda v: v(weights.layer_bytes),
-        "embedding_bytes": lambda v: v(memory.embedding_bytes),
-        "layer_flop": lambda v: v(pipeline.layer_flop),
-        "message_bytes": lambda v: v(collectives.allreduce_payload_bytes)})
-    tables = [int(i == 0) + int(head and i == count - 1) for i in range(count)]
-    rooms = [int(v(weights.room_layers, tables=held, usable_bytes=v(
-        weights.usable_bytes, reported_bytes=card.values().get("reported_bytes", card.vram_bytes), reserve_bytes=reserve * GIB)))
-        for card, held, reserve in zip(cards, tables, reserves)]
-    rates = [card.bf16_flop_per_s for card in cards]
-    found = list(inputs.layers(layers, "layers", count, total)) if layers is not None else fastest(total, rates, rooms)
-    stages = [_stage(v, *row) for row in zip(cards, found, tables, rooms)]
+    count, total = len(cards), len(config.order)
+    _, budget = placement.budgets(cards, check("utilisation_frac", util), [gib * GIB for gib in parse_reserves(reserve_gib, count)])
+    rooms = [_room(config, cards, budget, i) for i in range(count)]
+    pace = [card.bf16_flop_per_s for card in cards]
+    found = inputs.layers(layers, "layers", count, total) if layers is not None else fastest(total, pace, rooms)
+    placed = placement.place(config, cards, "pp", found)
+    job = one_pass.long_run(Setting(), sequence_tokens, batch_tokens, BATCHES)
+    stages = [{"name": card.key, "layers": n, "room_layers": room, "weights_bytes": held, "stage_s": seconds} for card, n, room, held, seconds
+              in zip(cards, found, rooms, placed.weights_bytes, one_pass.busy_s(config, placed, wire, job, MID))]
     fits = all(n <= room for n, room in zip(found, rooms))
-    mfu, wires = (e.numbers[n].base_range for e, n in ((entry, "mfu_frac"), (wire, "link_bytes_per_s")))
-    fast = [card.numbers["bf16_flop_per_s"].base_range[2] for card in cards]
-    speeds = {}
-    for end, fraction, bandwidth, at in (("low", mfu[0], wires[0], rates), ("mid", mfu[1], wires[1], rates),
-                                         ("high", mfu[1], wires[2], fast)):
-        seconds = [v(pipeline.stage_s, stage_layers=n, flop_per_s=r, mfu_frac=fraction) for n, r in zip(found, at)]
-        handed = v(pipeline.transfer_s, link_bytes_per_s=bandwidth)
-        speeds[end] = v(pipeline.tokens_per_s, pass_s=batch_s(seconds, handed, BATCHES, end == "high")) if fits else 0.0
-    return {"layers": found, "tokens_per_s": speeds, "limited_by": _limit(v, found, stages, rates, total, layers),
+    speeds = one_pass.rates(one_pass.terms(config, placed, wire, job), (BATCHES * batch_tokens if fits else 0.0,) * 3)
+    return {"layers": list(found), "tokens_per_s": dict(zip(assume.ENDS, speeds)), "limited_by": _limit(stages, pace, total, layers),
             "env": {"VLLM_PP_LAYER_PARTITION": ",".join(map(str, found)), "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
                     "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(count)))},
             "fits": fits, "gpus": stages}
 
 
-def _limit(v, found, stages, rates, total, given):
+def _with_head(config, head):
+    """The model with an output head of its own, if asked for and not there."""
+    if not head or any(module.name == "head" for module in config.modules):
+        return config
+    return replace(config, modules=(*config.modules, Module("head", config.vocabulary * config.hidden, "bf16", 16, 1.0)))
+
+
+def _room(config, cards, budget, i):
+    """Layers that fit on card i beside what a stage at its place holds whatever its layers, and the middle overhead."""
+    one, two = (placement.stage_bytes(config, len(cards), i, n) for n in (1, 2))
+    free = budget[i] - assume.overhead_bytes(config, cards[i], MID) - (one - (two - one))
+    return max(0, int(free // (two - one)))
+
+
+def _limit(stages, pace, total, given):
     """What a faster run would need, in words."""
     for stage in stages:
         if stage["layers"] > stage["room_layers"]:
             return f"memory of {stage['name']}: room for {stage['room_layers']} layers"
-    if given is None and found != fastest(total, rates, [total] * len(rates)):
-        full = [stage["name"] for stage in stages if stage["layers"] == stage["room_layers"]]
-        return f"memory of {full[0]}"
-    slowest = max(stages, key=lambda stage: stage["stage_s"])
-    if v(pipeline.transfer_s) > slowest["stage_s"]:
-        return "the link between the GPUs"
-    return f"arithmetic of {slowest['name']}"
+    if given is None and [stage["layers"] for stage in stages] != fastest(total, pace, [total] * len(pace)):
+        return f"memory of {next(stage['name'] for stage in stages if stage['layers'] == stage['room_layers'])}"
+    return f"arithmetic of {max(stages, key=lambda stage: stage['stage_s'])['name']}"

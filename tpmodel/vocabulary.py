@@ -1,13 +1,15 @@
-"""The one vocabulary: every name a formula may use, with symbol, unit, domain and meaning.
+"""The one vocabulary, terms.csv: every name a formula may use, with symbol, unit, domain, theme and meaning.
 
 A name's suffix is its unit in SI base units; counts are bare nouns. A parameter or a formula
 whose name is not here is refused when it is defined. The book's symbol table is made from this.
 """
 
+import csv
 import math
+from dataclasses import dataclass
+from importlib import resources
 
 from .inputs import shown
-from .terms import SIZES, TIMES
 
 DOMAINS = {
     "real": ("a finite number", lambda lo, hi: True),
@@ -21,7 +23,25 @@ DOMAINS = {
     "int>=1": ("a whole number >= 1", lambda lo, hi: lo >= 1),
 }
 
-NAMES = {**SIZES, **TIMES}
+
+@dataclass(frozen=True)
+class Term:
+    """One name: its LaTeX symbol, unit (empty for a plain number), domain, theme in the book's table, and meaning."""
+
+    symbol: str
+    unit: str
+    domain: str
+    theme: str
+    meaning: str
+
+
+def _read():
+    """{name: Term} of terms.csv."""
+    text = (resources.files(__package__) / "terms.csv").read_text(encoding="utf-8")
+    return {row.pop("name"): Term(**row) for row in csv.DictReader(text.splitlines())}
+
+
+NAMES = _read()
 
 RESERVED = frozenset(
     "break case catch class const continue debugger default delete do else enum export extends false finally for "
@@ -33,7 +53,7 @@ RESERVED = frozenset(
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/terms.py: add it there with symbol, unit, domain and meaning")
+        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme, meaning")
     return NAMES[name]
 
 

@@ -146,6 +146,20 @@ class ModelConfig:
     draft_layers: int
     kv_dtype: str
     modules: tuple
+    intermediate: int = 0
+
+    @property
+    def numbers(self):
+        """The shape as numbers by vocabulary name; 0 where the model has none of it."""
+        full = next((layer for layer in self.order if layer.kind == "full"), None)
+        state = next((layer.state for layer in self.order if layer.state), None)
+        return {
+            "layers": len(self.order), "full_layers": self.kinds.get("full", 0), "state_layers": self.kinds.get("state", 0),
+            "hidden": self.hidden, "intermediate": self.intermediate, "heads": self.heads, "vocabulary": self.vocabulary,
+            "kv_heads": full.kv_heads if full else 0, "head_elements": full.head_elements if full else 0, "element_bytes": 2,
+            "value_heads": state.value_heads if state else 0, "key_elements": state.key_elements if state else 0,
+            "value_elements": state.value_elements if state else 0, "state_element_bytes": state.element_bytes if state else 0,
+            "native_tokens": self.native_tokens, "parameters": self.parameters, "idle_parameters": self.parameters - self.text_parameters}
 
     @property
     def kinds(self):
@@ -201,4 +215,5 @@ def parse_config(config, quantisation=None, name=""):
               and HINT.search(k) and not HARMLESS.search(k)]
     if unread:
         raise refuse(unread[0], f.raw.get(unread[0]), f"absent: what it does to the memory of {f.family or 'this model'} is not modelled")
-    return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp, kv_dtype, modules)
+    return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp, kv_dtype, modules,
+                       f("intermediate", 0, 0))

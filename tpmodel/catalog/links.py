@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 
-from .sourced import Entry, load
+from .assumptions import ends
+from .sourced import load
 
 FILE = "links.toml"
 TRANSFERS = {3: 8, 4: 16, 5: 32}  # GT/s and lane of each PCIe generation
 LANES = (4, 8, 16)
-MEASURED = {"p2p": ("p2p-pcie5-x16", 5, 16), "oneshot": ("oneshot-pcie5-x16", 5, 16), "mailbox": ("mailbox", 5, 8), "staged": ("staged", 5, 8)}
 NAMES = {"p2p": "NCCL with peer access", "oneshot": "One-shot kernel over peer access", "mailbox": "Mailbox in host memory",
          "staged": "Copies staged in host memory"}
-UNKNOWN_FRACS = (0.36, 0.36, 0.8)  # of the line rate, at most, where only the slot is known: staged copies, staged copies, peer access
 
 
 def listed():
@@ -23,12 +23,10 @@ def listed():
 def links():
     """Every link by key, those of other slots too."""
     found = dict(listed())
-    for kind, (anchor, generation, lanes) in MEASURED.items():
-        for other in TRANSFERS:
-            for width in LANES:
-                key = f"{kind}-pcie{other}-x{width}"
-                name = f"{NAMES[kind]}, PCIe {other}.0 x{width}"
-                found.setdefault(key, _scaled(found[anchor], key, name, TRANSFERS[other] * width / TRANSFERS[generation] / lanes))
+    for anchor in listed().values():
+        for generation, lanes in product(TRANSFERS, LANES) if "transport" in anchor.said else ():
+            kind = anchor.said["transport"]
+            found.setdefault(f"{kind}-pcie{generation}-x{lanes}", _scaled(anchor, kind, generation, lanes))
     return found
 
 
@@ -44,17 +42,22 @@ def line_bytes_per_s(generation, lanes):
 def capped(entry, generation, lanes):
     """The link whose transport is not known, held to what a slot can do."""
     rate, line = entry.numbers["link_bytes_per_s"], line_bytes_per_s(generation, lanes)
-    ends = [min(end, frac * line) for end, frac in zip(rate.base_range, UNKNOWN_FRACS)]
-    said = replace(rate, low=ends[0], value=ends[1], high=ends[2], unit="byte/s")
-    return Entry(entry.key, f"{entry.name}, PCIe {generation}.0 x{lanes}", entry.numbers | {"link_bytes_per_s": said})
+    low, mid, high = (min(end, frac * line) for end, frac in zip(rate.base_range, ends("slot", "line_frac")))
+    said = replace(rate, low=low, value=mid, high=high, unit="byte/s")
+    return replace(entry, name=f"{entry.name}, PCIe {generation}.0 x{lanes}",
+                   numbers=entry.numbers | {"link_bytes_per_s": said})
 
 
-def _scaled(entry, key, name, factor):
-    """The link at another line rate: its bandwidth in proportion, its latencies as they are."""
+def _scaled(entry, kind, generation, lanes):
+    """The link in another slot: its bandwidth in proportion to the line rates, its latencies as they are."""
     rate = entry.numbers["link_bytes_per_s"]
+    factor = TRANSFERS[generation] * lanes / TRANSFERS[int(entry.pcie_generation)] / entry.pcie_lanes
     said = replace(rate, value=rate.value * factor, low=rate.low * factor, high=rate.high * factor, kind="computed",
                    source=f"{entry.key} x {factor:g}, the ratio of the line rates", where="", note="")
-    return Entry(key, name, entry.numbers | {"link_bytes_per_s": said})
+    slot = {name: replace(entry.numbers[name], value=value, kind="computed", source="the slot asked for", where="")
+            for name, value in (("pcie_generation", generation), ("pcie_lanes", lanes))}
+    return replace(entry, key=f"{kind}-pcie{generation}-x{lanes}", name=f"{NAMES[kind]}, PCIe {generation}.0 x{lanes}",
+                   numbers=entry.numbers | {"link_bytes_per_s": said} | slot)
 
 
 def link(key):

@@ -1,27 +1,31 @@
 """Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
 
-import re
 import tomllib
+from dataclasses import replace
 from functools import lru_cache
 from importlib import resources
 
 from .. import inputs
+from ..vocabulary import NAMES
 from .configs import parse_config, read_config
-from .sourced import load, pick
+from .sourced import Sourced, load, pick
 
 FILE = "models.toml"
 SHAPES = "shapes.toml"
-ABOUT = ("like", "source")  # keys of a shape that no config.json has
-HUB = re.compile(r"https://huggingface\.co/([\w.-]+/[\w.-]+)")
+ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
 
 
+@lru_cache(maxsize=None)
 def model(key):
-    """The numbers of the model `key`.
+    """The numbers of the model `key`: those of its shape, and what no config says.
 
     >>> model("qwen3.8-27b-nvfp4").layers
     64.0
     """
-    return pick(FILE, key)
+    found = pick(FILE, key)
+    shape = {name: Sourced(number, NAMES[name].unit, "computed", f"the shape {key}: {_tables()[key]['source']}", "today")
+             for name, number in find_config(key).numbers.items() if number}
+    return replace(found, numbers=shape | found.numbers)
 
 
 def models():
@@ -51,8 +55,7 @@ def repository(name):
     >>> repository("qwen3-32b"), repository("qwen3.8-27b-nvfp4")
     ('Qwen/Qwen3-32B', None)
     """
-    found = HUB.match(_tables().get(name, {}).get("source", ""))
-    return found and found[1]
+    return _tables().get(name, {}).get("repository")
 
 
 def find_config(name):

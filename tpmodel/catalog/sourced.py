@@ -10,13 +10,16 @@ from ..vocabulary import NAMES, check
 
 KINDS = ("official", "computed", "measured", "community", "estimate")
 TO_BASE = {
-    "": 1.0, "byte": 1.0, "token": 1.0, "s": 1.0, "byte/s": 1.0, "FLOP/s": 1.0,
+    "": 1.0, "byte": 1.0, "token": 1.0, "s": 1.0, "byte/s": 1.0, "FLOP/s": 1.0, "token/s": 1.0,
     "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "MB": units.MB, "GB": units.GB, "TB": units.TB,
     "us": units.US, "ms": units.MS, "MB/s": units.MB, "GB/s": units.GB, "TB/s": units.TB, "TFLOP/s": units.TFLOP,
 }
 BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
         "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}
 LARGEST_FILE = 2_000_000
+PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
+             "oneshot": "every GPU to every other at once, one kernel"}
+WORDS = ("protocol", "transport", "host_link", "nvlink")  # beside numbers; and aliases, a list
 MOST = 1e300  # a number above is no measurement, and may overflow in base units
 
 
@@ -66,11 +69,12 @@ class Sourced:
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing of the catalog: its key, its printed name, and its numbers by vocabulary name."""
+    """One thing of the catalog: its key, its printed name, its numbers by name, and what it says in words."""
 
     key: str
     name: str
     numbers: dict = field(repr=False)
+    said: dict = field(default_factory=dict, repr=False)
 
     def __getattr__(self, name):
         numbers = object.__getattribute__(self, "numbers")
@@ -86,7 +90,8 @@ class Entry:
 def _number(name, entry):
     """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not in tpmodel/terms.py: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
+        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, "
+                         "such as vram_bytes or link_bytes_per_s")
     known = [f.name for f in fields(Sourced)]
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
         raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
@@ -100,24 +105,42 @@ def _number(name, entry):
     return found
 
 
+def _words(name, value):
+    """A field of words as it stands; what it may say is checked."""
+    if name == "aliases":
+        if not isinstance(value, list) or not value or not all(isinstance(one, str) and one.strip() for one in value):
+            raise ValueError("it must be a list of names in quotes")
+    elif name == "protocol" and (not isinstance(value, str) or value not in PROTOCOLS):
+        accepted = " or ".join(f'"{key}" ({what})' for key, what in PROTOCOLS.items())
+        raise ValueError(f"{inputs.shown(value)} is not accepted: it must be {accepted}")
+    elif not isinstance(value, str) or not value:
+        raise ValueError(f"{inputs.shown(value)} is not accepted: it must be a text in quotes")
+    return value
+
+
 def read(text, where):
     """{key: Entry} from TOML text; a number without unit, kind, source or date is refused."""
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits is a plain ValueError
         raise ValueError(f"{where} is not TOML: {error}") from None
+    if not tables:
+        raise ValueError(f"{where} holds no entries: it must have tables such as [my-card]")
     found = {}
     for key, table in tables.items():
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
             raise ValueError(f"{where}: {key} has no name: it must be a table with a name in quotes and numbers")
-        numbers = {}
+        numbers, said = {}, {}
         for name, entry in table.items():
             if name != "name":
                 try:
-                    numbers[name] = _number(name, entry)
+                    if name in (*WORDS, "aliases"):
+                        said[name] = _words(name, entry)
+                    else:
+                        numbers[name] = _number(name, entry)
                 except ValueError as error:
                     raise ValueError(f"{where}: {key}.{name}: {error}") from None
-        found[key] = Entry(key, table["name"], numbers)
+        found[key] = Entry(key, table["name"], numbers, said)
     return found
 
 

@@ -1,6 +1,7 @@
 """The machine and model of article 2: two unequal cards without peer access, an embedding model of 8 B."""
 
-from ..formula import View
+from ..view import View
+from .articles import RECIPES
 from .gpus import gpu
 from .links import link
 from .models import model
@@ -24,6 +25,7 @@ def batch(length):
     return {"sequence_tokens": tokens, "tokens": documents * tokens, "batches": -(-max(1, RUN_TOKENS // length) // documents)}
 
 
-def setting(**more):
+def setting(recipes=None, **more):
     """Article 2's setting as one view at 512 tokens a document; `more` adds or replaces."""
-    return View({**MODEL.values(), **LINK.values(), **batch(512), "ranks": RANKS, "tables": 1} | more)
+    base = {**MODEL.values(), **LINK.values(), **batch(512), "ranks": RANKS, "tables": 1, "gap_s": 0}
+    return View(base | more, {name: how for name, how in (RECIPES | (recipes or {})).items() if name not in more}, more)

@@ -6,6 +6,8 @@ from importlib import resources
 
 from ..catalog.links import link
 from ..formulas import collectives
+from ..plan import wire
+from .measured import MIDDLE
 
 
 @lru_cache(maxsize=None)
@@ -29,14 +31,15 @@ def ours(series, protocol="default"):
                  if (row["series"], row["protocol"]) == (series, protocol))
 
 
-def predicted_s(message_bytes, ranks, key, form=collectives.protocol_allreduce_s):
-    """What a link of the catalog is said to take, in the middle, by either form."""
-    from ..plan.wire import numbers
+def predicted_s(message_bytes, ranks, key):
+    """What a link of the catalog is said to take, in the middle."""
+    return wire.allreduce_s(link(key), message_bytes, ranks, MIDDLE)
 
-    here = numbers(link(key), ranks, 1)
-    if form is collectives.allreduce_s:
-        here.pop("bulk_latency_s")
-    return form(message_bytes, ranks, **here)
+
+def straight_s(message_bytes, ranks, key):
+    """The same by one latency and the bytes."""
+    here = link(key)
+    return collectives.allreduce_s(message_bytes, ranks, wire.bandwidth(here, MIDDLE), wire.latency(here, ranks, MIDDLE))
 
 
 def carried_bytes_per_s(series, protocol, first=2**22, last=2**28):

@@ -11,21 +11,11 @@ offload, but no all-reduce, since the next layer waits for the sum.
 
 from .. import ops
 from ..catalog.unequal import CARDS, COPIES, LINK, MODEL, OFFLOAD_GIB, batch, setting
-from ..formulas import collectives, memory, pipeline, weights
+from ..formulas import memory, pipeline, weights
 from ..units import GIB, HOUR
 from .rows import printed
 
-DERIVED = {
-    "layer_parameters": lambda v: v(weights.layer_parameters),
-    "layer_bytes": lambda v: v(weights.layer_bytes),
-    "embedding_bytes": lambda v: v(memory.embedding_bytes),
-    "layer_flop": lambda v: v(pipeline.layer_flop),
-    "message_bytes": lambda v: v(collectives.allreduce_payload_bytes),
-    "allreduces": lambda v: v(collectives.allreduces),
-    "transfer_s": lambda v: v(pipeline.transfer_s),
-    "offload_bytes": lambda v: OFFLOAD_GIB * GIB,
-    "offloaded_layers": lambda v: v(weights.offloaded_layers),
-}
+RECIPES = {"offload_bytes": lambda v: OFFLOAD_GIB * GIB}
 PLACES = {"first_flop_per_s": "5080", "last_flop_per_s": "5060"}
 RATES = {place: CARDS[card].bf16_flop_per_s for place, card in PLACES.items()}
 PATHS = {"5080": "first_copy_bytes_per_s", "5060": "last_copy_bytes_per_s"}
@@ -33,7 +23,7 @@ PATHS = {"5080": "first_copy_bytes_per_s", "5060": "last_copy_bytes_per_s"}
 
 def view(length=512, **more):
     """Article 2's machine at a nominal document length, the RTX 5080 first."""
-    return setting(**{**RATES, **copies(COPIES), **batch(length), **more}).derived(DERIVED)
+    return setting(RECIPES, **{**RATES, **copies(COPIES), **batch(length), **more})
 
 
 def copies(paths):
@@ -51,7 +41,7 @@ def even_s(v):
 
 
 def tensor_parallel_s(v):
-    return v(pipeline.tensor_parallel_s, even_s=even_s(v))
+    return v.given(busy_s=even_s(v)).pass_s
 
 
 def stages(v, first):

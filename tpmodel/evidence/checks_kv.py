@@ -2,22 +2,24 @@
 
 from dataclasses import replace
 
+from ..catalog.assumptions import ends
 from ..catalog.layers import Layers, State, spread
 from ..inputs import as_real
 from ..inputs import layers as parse_layers
 from ..units import GIB
 from ..vllm.engine import VERSIONS, Refused, Setting, split_layers, version
 from ..vllm.memory import plan
-from .checks import Unusable, judge, need_columns
+from .checks import Cells, Unusable, judge, need_columns
 
 ORACLE = ("needed_bytes", "num_blocks", "kv_tokens", "concurrency", "est_max_len", "aligned_block", "fits")
 PRINTED = ("printed_needed_gib", "printed_est_max_len", "printed_kv_tokens", "printed_concurrency", "printed_load_gib", "printed_block")
 HALF_DIGIT = 0.005  # GiB and concurrency are printed with two decimals
 HALF_MICRO = 0.5e-6  # the planner's concurrency with six
-LOAD_LOW, LOAD_HIGH = 0.995, 1.02
 DTYPES = {"f16": "fp16", "fp8 (656 B record)": "fp8_ds_mla"}
 WEIGHT_BITS = {"bf16": 16, "fp16": 16, "fp8": 8}
 MOST_LAYERS = 10_000
+MANAGER = "hybrid_manager"
+OFF = "hybrid manager off"  # what opens the note of such a row in a table older than the column
 
 
 def rows(columns, lines):
@@ -25,13 +27,18 @@ def rows(columns, lines):
     oracle = "vllm_version" in columns
     need_columns(columns, ("id", "layers", "full_layers", "kv_dtype", "tp", "max_len", "available_gib") + (() if oracle else ("engine",)))
     found = []
-    for line in lines:
+    for line in lines if MANAGER in columns else map(_with_manager, lines):
         quantities = ORACLE if oracle else PRINTED
         measured = [q for q in quantities if line.text(q)]
         predictions, note = (_oracle if oracle else _printed)(line)
         for quantity in measured or [q for q in quantities if q in predictions]:
             found.append(judge(line, quantity, predictions.get(quantity, predictions.get("", "not predicted")), note))
     return found
+
+
+def _with_manager(line):
+    """The line of a table without the column, with it."""
+    return Cells({**line, MANAGER: "0" if line.text("note").split(":")[0] == OFF else ""})
 
 
 def layers_of(line):
@@ -77,8 +84,7 @@ def setting_of(line, layers, rules):
         mode=line.text("mamba_mode") or None, drafts=line.number("spec_tokens", 0, most=10_000),
         draft_layers=line.number("mtp_layers", 0, most=100), checkpoints=count("ckpt_blocks"),
         packed=line.text("layout").startswith("B"),
-        # one planner row differs from another only in this setting, which stands in its note
-        hybrid="hybrid manager off" not in line.text("note"))
+        hybrid=line.number(MANAGER, 1, most=1) == 1)
 
 
 def _oracle(line):
@@ -98,7 +104,7 @@ def _oracle(line):
         found["concurrency"] = (pool.concurrency - HALF_MICRO, round(pool.concurrency, 6), pool.concurrency + HALF_MICRO)
     elif not any(line.text(q) for q in ORACLE):
         found = {"fits": exact(0)}
-    return found, "" if setting.hybrid else "hybrid cache manager off, as the row's note says"
+    return found, "" if setting.hybrid else "hybrid cache manager off"
 
 
 def candidates(line):
@@ -149,6 +155,6 @@ def _load(line):
         if bits is None:
             return f"quant = {quant[:40]!r} does not say which modules stay in 16 bits"
         size = line.number("params_b", whole=False, most=1e6) * 1e9 * bits / 8 / line.number("tp", 1, least=1) / GIB
-        return size * LOAD_LOW, size, size * LOAD_HIGH
+        return tuple(size * frac for frac in ends("load", "loaded_frac"))
     except ValueError as error:
         return str(error)

@@ -7,9 +7,9 @@ chapter does.
 from ..catalog.gpus import by_name, gpu
 from ..catalog.models import by_name as model_by_name
 from ..catalog.unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
-from ..formulas import collectives, decode, prefill
 from ..inputs import layers as parse_layers
-from ..plan import assume, speed, wire
+from ..plan import assume, one_pass, placement
+from ..vllm.engine import Refused, Setting
 from . import article2, transports
 from .checks import Unusable, judge, need_columns
 
@@ -19,7 +19,8 @@ PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards ->
 MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
     "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
     "": ("bf16", "bf16", "bf16")}
-CHUNKS = {"llama.cpp": 512, "": assume.CHUNK_TOKENS}  # tokens of a pass where none is given: the engine's default
+CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
+CHUNKS[""] = assume.CHUNK_TOKENS
 MOST_TOKENS = 10**8
 
 
@@ -55,33 +56,22 @@ def predict(line):
     tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
     engine, formats = line.text("engine"), formats_of(card, line.text("quant"))
     chunk = line.number("chunk_tokens", CHUNKS.get(engine, CHUNKS[""]), least=1, most=MOST_TOKENS)
-    link = transports.of(line)
-    rates = tuple(tokens / seconds_of(config, card, formats[end], ranks, tokens, min(chunk, tokens), link, engine, end) for end in range(len(assume.ENDS)))
-    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
+    link, placed = transports.of(line), _placed(config, card, ranks)
+    job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
+    return one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS)), f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
+
+
+def _placed(config, card, ranks):
+    try:
+        return placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
+    except Refused as error:
+        raise Unusable(str(error)) from None
 
 
 def formats_of(card, quant):
     """The formats in which a card multiplies weights of a printed kind, slow, middle, fast; without the fastest, in 16 bits."""
     found = next(formats for kind, formats in MULTIPLIED.items() if kind in quant.lower())
     return found if assume.RATE[found[-1]] in card.numbers else MULTIPLIED[""]
-
-
-def seconds_of(config, card, format, ranks, tokens, chunk, link, engine, end):
-    """Time of one prompt on `ranks` equal cards."""
-    passes = prefill.chunks(tokens, chunk)
-    parameters = sum(m.parameters * m.read for m in config.modules if m.name not in ("embedding", "vision", "mtp", "head"))
-    rate = lambda name: card.numbers[assume.RATE[name]].base_range[end]
-    full = [layer for layer in config.order if layer.kind in ("full", "latent")]
-    if not full:
-        raise Unusable(f"{config.name} has no full-attention layer: its prompts are not predicted")
-    parts = (
-        prefill.linear_s(parameters, tokens, ranks, rate(format), assume.mfu_frac(card, format, end)),
-        prefill.attention_s(len(full), config.heads, full[0].product_elements, tokens, 0, ranks, rate("bf16"), assume.mfu_frac(card, "bf16", end)),
-        speed.calls(config) * passes * wire.allreduce_s(link, collectives.allreduce_payload_bytes(tokens / passes, config.hidden, speed.BF16_BYTES), ranks, end),
-        passes * assume.gap_range_s(engine)[end],
-    )
-    floor = passes * decode.weight_read_s(config.read_bytes, ranks, card.memory_bytes_per_s, assume.achieved_frac(card, end))
-    return max(parts[0], floor) + sum(parts[1:])
 
 
 def _embedding(line):

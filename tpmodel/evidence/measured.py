@@ -1,38 +1,29 @@
-"""Decode of one stream by the additive model, over any link of the catalog and with the wait of an engine.
+"""Decode of one stream by the one pass, over any link of the catalog and with the wait of an engine.
 
-Its inputs are stated ranges, fitted to nothing. `end` is SLOW, MIDDLE or FAST: where in its range a link is.
+Its inputs are stated ranges, fitted to nothing. `end` is SLOW, MIDDLE or FAST: where in its range everything is.
 """
 
 from ..catalog.articles import MODEL
 from ..catalog.gpus import gpu
 from ..catalog.links import link
-from ..formula import View
-from ..formulas import collectives, decode, memory
-from ..plan import wire
-from ..plan.assume import ACHIEVED, ENDS, gap_range_s
-from .article1 import read_bytes
+from ..catalog.models import find_config
+from ..plan import one_pass
+from ..plan.assume import ENDS
+from ..plan.placement import place
+from ..vllm.engine import Setting
 
 SLOW, MIDDLE, FAST = range(len(ENDS))
-RECIPES = {
-    "allreduces": lambda v: v(collectives.allreduces) if v.ranks > 1 else 0,
-    "message_bytes": lambda v: v(collectives.allreduce_payload_bytes),
-    "kv_bytes_per_token": lambda v: v(memory.kv_bytes_per_token),
-    "weight_read_s": lambda v: v(decode.weight_read_s),
-    "kv_read_s": lambda v: v(decode.kv_read_s),
-    "protocol_allreduce_s": lambda v: v(collectives.protocol_allreduce_s),
-}
-SHAPE = {name: getattr(MODEL, name) for name in ("layers", "full_layers", "kv_heads", "head_elements", "hidden", "element_bytes")}
 
 
-def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine="vllm", **more):
-    """One decode step as a view: by default of Qwen3.8-27B on two RTX 5060 Ti, one token, an empty FP8 cache.
+def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine="vllm", ranks=2, context_tokens=0, **more):
+    """One decode step as a view: by default of Qwen3.8-27B on two RTX 5060 Ti, one token, an empty FP8 cache; the link at `end`, the rest in the middle.
 
-    `transport` is a link or its key.
+    `transport` is a link or its key; `more` replaces quantities.
     """
-    base = {**SHAPE, **gpu(card).values(), "ranks": 2, "tokens": 1, "context_tokens": 0, "kv_element_bytes": 1, "read_bytes": read_bytes(),
-            "achieved_frac": ACHIEVED[MIDDLE], "gap_s": gap_range_s(engine)[MIDDLE]} | more
-    way = link(transport) if isinstance(transport, str) else transport
-    return View(wire.numbers(way, base["ranks"], end) | base).derived(RECIPES)
+    config, way = find_config(MODEL.key), link(transport) if isinstance(transport, str) else transport
+    placement = place(config, (gpu(card),) * ranks, "tp" if ranks > 1 else "one")
+    job = one_pass.decode(Setting(ranks=ranks, kv_dtype="fp8"), context_tokens, engine=engine)
+    return one_pass.view(config, placement, one_pass.at_end(way, end), job, MIDDLE).given(**more)
 
 
 def rate(*place, **more):
@@ -41,7 +32,7 @@ def rate(*place, **more):
     >>> rate(ranks=1) < rate() < 2 * rate(ranks=1)
     True
     """
-    return decode.decode_tokens_per_s(decode_s=setting(*place, **more)(decode.engine_step_s))
+    return setting(*place, **more).decode_tokens_per_s
 
 
 def speedup(card, transport, end=MIDDLE, **more):

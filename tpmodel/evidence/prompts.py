@@ -6,25 +6,16 @@ from functools import lru_cache
 from importlib import resources
 
 from ..catalog.articles import GPU, setting
-from ..formulas import collectives, prefill
 
-PARTS = {
-    "linear_s": lambda v: v(prefill.linear_s),
-    "attention_s": lambda v: v(prefill.attention_s),
-    "prefill_communication_s": lambda v: v(prefill.prefill_communication_s),
-    "prefill_s": lambda v: v(prefill.prefill_s),
-    "prefill_share_frac": lambda v: v(prefill.prefill_share_frac),
-}
-"""What one prompt takes: recipes for a view that holds its length, chunk, rates and link."""
+PROMPT = {"tokens": "pass_tokens", "context_tokens": "mean_context_tokens"}
+"""A pass of a prompt as a view asks for it: its tokens, and what the cache holds, both on average."""
 PROFILE_PERCENT = {"attention": 60, "allreduces": 16.5, "products": 14.2}
 """Shares of the pass over 98,304 tokens of the series `length`, from its author's profile; attention "60 % or more"."""
 
 
 def prompt(tokens, **more):
-    """The parts of a prompt of article 1's model on its cards: one pass, FP4 at the full rate, the article's link."""
-    v = setting(**{"tokens": tokens, "chunk_tokens": tokens, "flop_per_s": GPU.fp4_flop_per_s, "mfu_frac": 1,
-                   "attention_flop_per_s": GPU.bf16_flop_per_s} | more)
-    return v.derived({"allreduces": lambda v: v(collectives.allreduces)} | PARTS)
+    """A prompt of article 1's model on its cards: one pass, FP4 at the full rate, the article's link."""
+    return setting(PROMPT, **{"prompt_tokens": tokens, "chunk_tokens": tokens, "flop_per_s": GPU.fp4_flop_per_s, "kv_element_bytes": 1} | more)
 
 
 @dataclass(frozen=True)
@@ -62,5 +53,9 @@ def same(point, **more):
 
 
 def misfit_s(point, **more):
-    """The model's time of that prompt less the measured one, in s; SymPy solves for what makes it vanish."""
-    return same(point, **more).prefill_s - point.seconds
+    """The model's time of that prompt less the measured one, in s; SymPy solves for what makes it vanish.
+
+    The arithmetic sets the pace: at none of the points do the reads take longer.
+    """
+    v = same(point, **more)
+    return v.given(busy_s=v.linear_s + v.attention_s).prefill_s - point.seconds

@@ -1,11 +1,12 @@
 """Article 1's statements on serving and on what others measured, and what we think of each."""
 
+from ..catalog.assumptions import assumed, ends
 from ..plan.assume import ACHIEVED
 from .cases import cases
 from .measured import FAST, MIDDLE, SLOW, rate, speedup
 
-H200_READ_BYTES = 2 * 25_598_361_600  # the 27 B model in BF16, as our two H200 ran it
-EAGER = ((10.8, 28.4), (8.2, 33.5))  # without and with CUDA graphs: jdkruzr/qwen36-27b-5060ti-bench, Hoangnhvt/Local_LLM_2x5060ti
+H200_READ_BYTES = assumed("h200-decode").read_bytes
+EAGER = tuple(ends(key, "decode_tokens_per_s")[::2] for key in ("eager-bench", "eager-pair"))  # without, with graphs
 
 
 def newest():

@@ -1,50 +1,50 @@
 """The link of the catalog that a row of measured data names, by transport, slot and cards; and how its cards share a model."""
 
-import re
-
+from ..catalog.assumptions import assumed
+from ..catalog.gpus import by_name, gpu
 from ..catalog.links import LANES, TRANSFERS, capped, link, links
 from .checks import Unusable
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
-SERVERS = {"MI100": "shm-mi100", "H100": "shm-h200", "H200": "shm-h200", "H20": "shm-h200", "A100": "shm-h200", "B200": "shm-h200"}
-BRIDGED = re.compile("3090|A6000|2080")  # cards that an NVLink bridge joins; others have a switch or a mesh
-WIDE, NARROW = 16, 8
-NARROW_CARDS = re.compile("5060|4060|B580")  # eight lanes by design
-NEWEST = 5
-OLDER = {3: re.compile("V100|20[678]0"), 4: re.compile("[34]0[5-9]0|Ada|A6000|A[1-4]0|L4|MI[12]|7900|B580")}  # generation by card; A[1-4]0 is A100 too
+BETWEEN = {"shm": "host_link", "nvlink": "nvlink"}  # what the cards say of their own link
 MOST_RANKS = 1024
 
 
 def of(line):
     """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none and is given the unknown one."""
-    name, card = line.text("link", "none"), line.text("gpu")
-    slot = line.text("pcie_gen") and line.text("lanes") and _slot(line, card)
+    name, cards = line.text("link", "none"), _cards(line.text("gpu"))
+    slot = line.text("pcie_gen") and line.text("lanes") and _slot(line, cards)
     if name in ("none", "pcie-unknown"):
         return capped(link("pcie-unknown"), *slot) if slot else link("pcie-unknown")
-    if name == "shm":
-        return link(next((key for part, key in SERVERS.items() if part in card), "shm"))
-    if name == "nvlink":
-        return link("nvlink-bridge" if BRIDGED.search(card) else "nvlink-h200")
+    if name in BETWEEN:
+        said = {card.said.get(BETWEEN[name]) for card in cards}
+        return link(len(said) == 1 and said.pop() or assumed("card").said[BETWEEN[name]])
     if name not in SLOTS:
         raise Unusable(f"link = {name[:40]!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
     if name in links() and not slot:
         return link(name)
-    return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, card))))
+    return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, cards))))
 
 
-def _slot(line, card):
-    """(generation, lanes) as the row says, or as the card has at best."""
-    generation = line.number("pcie_gen", _generation(card))
-    lanes = line.number("lanes", NARROW if NARROW_CARDS.search(card) else WIDE)
+def _cards(text):
+    """The cards that a cell names, one or several with + between; one that the catalog does not hold is any card."""
+    found = []
+    for name in text.split("+"):
+        try:
+            found.append(gpu(by_name(name)))
+        except ValueError:
+            found.append(assumed("card"))
+    return found
+
+
+def _slot(line, cards):
+    """(generation, lanes) as the row says, or as the cards have at best, the narrowest of several."""
+    generation = line.number("pcie_gen", min(int(card.pcie_generation) for card in cards))
+    lanes = line.number("lanes", min(int(card.pcie_lanes) for card in cards))
     if generation not in TRANSFERS or lanes not in LANES:
         raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
                        f"lanes one of {', '.join(map(str, LANES))}")
     return generation, lanes
-
-
-def _generation(card):
-    """What the slot of a card can be at best."""
-    return next((generation for generation, cards in OLDER.items() if cards.search(card)), NEWEST)
 
 
 def split_of(line):

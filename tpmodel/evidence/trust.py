@@ -38,7 +38,7 @@ def decode_swings():
     shm = link("shm").numbers
     weights, latency, bandwidth = MODEL.numbers["weights_bytes"], shm["allreduce_latency_s"], shm["link_bytes_per_s"]
     ends = lambda number: number.base_range[::2]
-    read = lambda file: setting(weights_bytes=file)(memory.read_bytes)
+    read = lambda file: memory.read_bytes(**{name: getattr(MODEL, name) for name in memory.read_bytes.parameters} | {"weights_bytes": file})
     us = lambda s: f"{s / US:.3g} µs"
     return _sorted(
         _swing("size of the build", weights.kind, ends(weights), lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=read(b))),
@@ -58,8 +58,7 @@ def context_swings():
     weights, overhead = MODEL.numbers["weights_bytes"], MODEL.numbers["overhead_bytes"]
 
     def fits(**more):
-        v = setting(kv_element_bytes=1, **more)
-        return memory.pool_tokens(v(memory.kv_pool_bytes), v(memory.kv_bytes_per_token))
+        return setting(kv_element_bytes=1, **more).pool_tokens
 
     gib = lambda b: f"{b / GIB:.4g} GiB"
     return _sorted(

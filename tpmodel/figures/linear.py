@@ -2,12 +2,9 @@
 
 from .. import ops
 from ..catalog.articles import MODEL
-from ..formulas.collectives import allreduce_payload_bytes, allreduce_wire_bytes, gather_wire_bytes
-from ..formulas.linear import shard_bytes
 from ..live.controls import Choice, Slider, linear_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Box, Label, Table, bar
-from ..units import MIB
 from .options import TP, WEIGHT_DTYPES
 
 COLORS = ("blue", "gold", "green", "purple", "teal", "brown", "gray", "red")  # GPU 1 to GPU 8
@@ -16,7 +13,6 @@ WIDTH, HEIGHT = 321.0, 268.0  # of the drawing, about one unit a point
 WIDEST, TALLEST = 225.0, 62.0  # the most that W takes of it
 LEFT, GAP, STRIP, STACK = 62.0, 7.0, 12.0, 32.0  # left edge of W; distance of x and y; one strip; all strips together
 COLUMNS_TOP, ROWS_TOP = 234.0, 98.0  # upper edge of W
-BAR_ROWS = (2.0, 1.0, 0.0)
 BYTES = (1e2, 1e10)
 
 
@@ -24,33 +20,9 @@ def _scale(v):
     return ops.minimum(WIDEST / v.out_elements, TALLEST / v.in_elements)
 
 
-def _shard(v):
-    return v(shard_bytes, element_bytes=v.weight_element_bytes)
-
-
-def _output(v):
-    return v(allreduce_payload_bytes, hidden=v.out_elements)
-
-
-def _gather(v):
-    return v(gather_wire_bytes, message_bytes=_output(v))
-
-
-def _sum(v):
-    return v(allreduce_wire_bytes, message_bytes=_output(v))
-
-
-def _own_rows(v):
-    return v.in_elements / v.ranks
-
-
-def _own_columns(v):
-    return v.out_elements / v.ranks
-
-
-def _indivisible(side):
-    """1 where the GPUs do not divide the side, else 0."""
-    return lambda v: ops.where(ops.floor(getattr(v, side) / v.ranks) < getattr(v, side) / v.ranks, 1, 0)
+def _rest(number):
+    """1 where the GPUs do not divide a side, else 0, from its share."""
+    return ops.where(ops.floor(number) < number, 1, 0)
 
 
 def _pieces(name, start, length):
@@ -93,27 +65,21 @@ def _names(cut, top, x_left, y_middle):
 
 
 def _titles():
-    shape = lambda rows, columns: ((rows, 0), " × ", (columns, 0), " each")
-    whole = lambda name: lambda v: getattr(v, name)
     return (
-        Label("columns-title", 0, COLUMNS_TOP + 25, ("By columns: ", *shape(whole("in_elements"), _own_columns)), size=12, align="left"),
+        Label("columns-title", 0, COLUMNS_TOP + 25, "By columns: {in_elements:0} × {own_columns:0} each", size=12, align="left"),
         Label("columns-note", 0, COLUMNS_TOP + 10, "x: a copy on each GPU.  y: in pieces.", align="left"),
-        Label("rows-title", 0, ROWS_TOP + 25, ("By rows: ", *shape(_own_rows, whole("out_elements"))), size=12, align="left"),
+        Label("rows-title", 0, ROWS_TOP + 25, "By rows: {own_rows:0} × {out_elements:0} each", size=12, align="left"),
         Label("rows-note", 0, ROWS_TOP + 10, "x: in pieces.  y: partial sums, to be added.", align="left"),
     )
 
 
 def _bars():
-    row = dict(zip(("shard", "gather", "sum"), BAR_ROWS))
-    name = lambda which, words: Label(f"bar-{which}", 1.15 * BYTES[0], row[which] + 0.42, words, align="left", axes=1)
-    return (
-        bar("shard", row["shard"], BYTES[0], _shard, "blue", axes=1, thickness=0.3),
-        bar("gather", row["gather"], BYTES[0], _gather, "red", axes=1, thickness=0.3),
-        bar("sum", row["sum"], BYTES[0], _sum, "red", axes=1, thickness=0.3),
-        name("shard", ("stays: ", (lambda v: _shard(v) / MIB, 2), " MiB of weights on each GPU")),
-        name("gather", ("columns: ", (_gather, 0), " B, if y must be gathered")),
-        name("sum", ("rows: ", (_sum, 0), " B to add up y")),
-    )
+    for row, name, size, color, words in (
+            (2.0, "shard", "shard_bytes", "blue", "stays: {shard_bytes/MIB:2} MiB of weights on each GPU"),
+            (1.0, "gather", "gather_wire_bytes", "red", "columns: {gather_wire_bytes:0} B, if y must be gathered"),
+            (0.0, "sum", "allreduce_wire_bytes", "red", "rows: {allreduce_wire_bytes:0} B to add up y")):
+        yield bar(name, row, BYTES[0], size, color, axes=1, thickness=0.3)
+        yield Label(f"bar-{name}", 1.15 * BYTES[0], row + 0.42, words, align="left", axes=1)
 
 
 def two_cuts():
@@ -124,12 +90,18 @@ def two_cuts():
         caption="y = xW, one colour a GPU. Below, on a log scale: the bytes that stay on a GPU, and those that it sends for one token.",
         controls=(
             Choice("tp", "Split over", TP, "2 GPUs"),
-            Slider("in_elements", "Input size: rows of W", SIDES, "5120", whole=True),
-            Slider("out_elements", "Output size: columns of W", SIDES, "17408", whole=True),
+            Slider("in_elements", "Input size: rows of W", SIDES, f"{MODEL.hidden:.0f}", whole=True),
+            Slider("out_elements", "Output size: columns of W", SIDES, f"{MODEL.intermediate:.0f}", whole=True),
             Choice("weight_dtype", "Weights stored as", WEIGHT_DTYPES, "BF16"),
         ),
-        constants={"tokens": 1, "element_bytes": MODEL.element_bytes},
-        derived={
+        presets={"article 1: the gate matrix of Qwen3.8-27B, two GPUs": {}},
+        constants={"tokens": 1, "activation_bytes": MODEL.element_bytes},
+        recipes={
+            "message_bytes": lambda v: v.extended(hidden=v.out_elements, element_bytes=v.activation_bytes).allreduce_payload_bytes,
+            "own_rows": lambda v: v.in_elements / v.ranks,
+            "own_columns": lambda v: v.out_elements / v.ranks,
+            "uneven_rows": lambda v: _rest(v.own_rows),
+            "uneven_columns": lambda v: _rest(v.own_columns),
             "drawn_width": lambda v: _scale(v) * v.out_elements,
             "drawn_height": lambda v: _scale(v) * v.in_elements,
             "drawn_stack": lambda v: ops.minimum(STRIP * v.ranks, STACK),
@@ -137,21 +109,21 @@ def two_cuts():
         axes=(Axes(xlim=(0, WIDTH), ylim=(0, HEIGHT), bare=True, height=2.5),
               Axes("bytes", xlim=BYTES, ylim=(-0.35, 2.75), xlog=True, yticks=((-0.35, ""),))),
         size=(4.6, 5.5),
-        marks=_columns_cut() + _rows_cut() + _titles() + _bars(),
+        marks=(*_columns_cut(), *_rows_cut(), *_titles(), *_bars()),
         readouts={
-            "shard": ((lambda v: _shard(v) / MIB, 2), " MiB on each GPU, whichever way W is cut."),
-            "columns": ("By columns a GPU sends nothing, or ", (_gather, 0), " B a token if all of y is needed. By rows it sends ",
-                        (_sum, 0), " B to add up y.",
-                        (_indivisible("out_elements"), ("", " The GPUs do not divide the columns: engines refuse that.")),
-                        (_indivisible("in_elements"), ("", " The GPUs do not divide the rows: engines refuse that."))),
+            "shard": "{shard_bytes/MIB:2} MiB on each GPU, whichever way W is cut.",
+            "columns": "By columns a GPU sends nothing, or {gather_wire_bytes:0} B a token if all of y is needed. "
+                       "By rows it sends {allreduce_wire_bytes:0} B to add up y."
+                       "{uneven_columns?| The GPUs do not divide the columns: engines refuse that.}"
+                       "{uneven_rows?| The GPUs do not divide the rows: engines refuse that.}",
         },
         table=Table("The two cuts side by side, activations in BF16", ("", "by columns", "by rows"), (
-            ("a shard of W", ((lambda v: v.in_elements, 0), " × ", (_own_columns, 0)), ((_own_rows, 0), " × ", (lambda v: v.out_elements, 0))),
-            ("MiB a shard", ((lambda v: _shard(v) / MIB, 2),), ((lambda v: _shard(v) / MIB, 2),)),
-            ("a GPU needs of x", ("all ", (lambda v: v.in_elements, 0)), ("its own ", (_own_rows, 0))),
-            ("a GPU gets of y", ("its own ", (_own_columns, 0), ", finished"), ("a partial sum of all ", (lambda v: v.out_elements, 0))),
+            ("a shard of W", "{in_elements:0} × {own_columns:0}", "{own_rows:0} × {out_elements:0}"),
+            ("MiB a shard", "{shard_bytes/MIB:2}", "{shard_bytes/MIB:2}"),
+            ("a GPU needs of x", "all {in_elements:0}", "its own {own_rows:0}"),
+            ("a GPU gets of y", "its own {own_columns:0}, finished", "a partial sum of all {out_elements:0}"),
             ("afterwards", "nothing, or an all-gather", "an all-reduce"),
-            ("sends, B a token", ("0, or ", (_gather, 0)), ((_sum, 0),)),
+            ("sends, B a token", "0, or {gather_wire_bytes:0}", "{allreduce_wire_bytes:0}"),
             ("nonlinearity", "at once", "after the sum only"),
             ("bias", "cut with the columns", "added by one GPU"),
             ("balance", "even if N divides the columns", "even if N divides the rows"),

@@ -3,11 +3,10 @@
 from .. import ops
 from ..catalog.links import link
 from ..evidence.allreduces import ours, public
-from ..formulas import collectives
 from ..live.controls import Choice, Slider, log_texts
 from ..live.figure import Figure
-from ..live.marks import Axes, Curve, Marker, Table
-from ..units import GB, KIB, MIB, US
+from ..live.marks import Axes, Curve, Marker, Table, template
+from ..units import GB, KIB, MIB, US, fixed
 
 SIZES = (KIB, 4 * MIB)
 SECONDS = (4e-6, 4e-3)
@@ -39,35 +38,30 @@ def _option(points, ranks):
     return names
 
 
-def _two(v, **more):
-    return v(collectives.protocol_allreduce_s, **more)
+def _of(message):
+    """A function that puts a message into any view: a number of bytes, or a name."""
+    return lambda v: v.extended(message_bytes=getattr(v, message) if isinstance(message, str) else message)
 
 
-def _line(v, **more):
-    return v(collectives.allreduce_s, **more)
-
-
-def _miss(form):
-    """Mean distance of a form from the points, in percent."""
+def _miss(name):
+    """Mean distance of a time from the points, in percent."""
     def percent(v):
         total = 0
         for i in range(SHOWN):
-            ratio = form(v, message_bytes=getattr(v, f"size_{i}")) / getattr(v, f"seconds_{i}")
+            ratio = getattr(_of(f"size_{i}")(v), name) / getattr(v, f"seconds_{i}")
             total = total + ops.maximum(ratio, 1 / ratio) - 1
         return 100 * total / SHOWN
     return percent
 
 
 def _row(label, key):
-    entry = link(key)
-    bulk = ((lambda v: entry.bulk_latency_s / US, 1),) if "bulk_latency_s" in entry.numbers else "–"
-    return (label, ((lambda v: entry.allreduce_latency_s / US, 1),), bulk, ((lambda v: entry.link_bytes_per_s / GB, 1),))
+    shown = {name: number.base_range[1] / US for name, number in link(key).numbers.items() if name.endswith("_s")}
+    bulk = fixed(shown["bulk_latency_s"], 1) if "bulk_latency_s" in shown else "–"
+    return (label, fixed(shown["allreduce_latency_s"], 1), bulk, fixed(link(key).link_bytes_per_s / GB, 1))
 
 
 def link_protocols():
     """Three numbers and a table of measured times, live."""
-    curve = lambda name, form, color, label, dashed=False: Curve(
-        name, "message_bytes", MESSAGES, lambda v: form(v), color, label, dashed=dashed)
     return Figure(
         name="link-protocols",
         title="One all-reduce: measured, and by three numbers.",
@@ -82,15 +76,14 @@ def link_protocols():
                    xticks=((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (128 * KIB, "128 KiB"), (MIB, "1 MiB"), (4 * MIB, "")),
                    yticks=((5e-6, "5 µs"), (1e-5, "10 µs"), (3e-5, "30 µs"), (1e-4, "100 µs"), (3e-4, "300 µs"), (1e-3, "1 ms"), (3e-3, "3 ms"))),),
         marks=(
-            curve("line", _line, "gray", "one straight line", dashed=True),
-            curve("two", _two, "blue", "two protocols"),
-            *(Marker(f"point-{i}", (lambda v, i=i: getattr(v, f"size_{i}")), (lambda v, i=i: getattr(v, f"seconds_{i}")), "red",
-                     "measured" if i == 0 else "", "D") for i in range(SHOWN)),
+            Curve("line", "message_bytes", MESSAGES, "allreduce_s", "gray", "one straight line", dashed=True),
+            Curve("two", "message_bytes", MESSAGES, "protocol_allreduce_s", "blue", "two protocols"),
+            *(Marker(f"point-{i}", f"size_{i}", f"seconds_{i}", "red", "measured" if i == 0 else "", "D") for i in range(SHOWN)),
         ),
         readouts={
-            "miss": ("Away from the points on average: two protocols ", (_miss(_two), 1), " %, one straight line ", (_miss(_line), 1), " %."),
-            "token": ("One token's message, 10 KiB: ", (lambda v: _two(v, message_bytes=10 * KIB) / US, 1), " µs, by the straight line ",
-                      (lambda v: _line(v, message_bytes=10 * KIB) / US, 1), " µs."),
+            "miss": ("Away from the points on average: two protocols ", (_miss("protocol_allreduce_s"), 1), " %, one straight line ",
+                     (_miss("allreduce_s"), 1), " %."),
+            "token": template("One token's message, 10 KiB: {protocol_allreduce_s/US:1} µs, by the straight line {allreduce_s/US:1} µs.", _of(10 * KIB)),
         },
         table=Table("What the catalog says of links between two GPUs", ("link", "start, µs", "bulk, µs", "GB/s"),
                     tuple(_row(label, key) for label, key in CATALOG.items())),

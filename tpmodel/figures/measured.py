@@ -2,6 +2,8 @@
 
 from .. import ops
 from ..evidence.cases import cases
+from ..formulas.decode import decode_tokens_per_s
+from ..formulas.passes import pass_s
 from ..live.controls import Slider, linear_texts
 from ..live.figure import Figure
 from ..live.marks import Axes, Line, Marker, Table
@@ -14,7 +16,7 @@ TICKS = tuple((float(n), str(n)) for n in (20, 30, 50, 100))
 
 def _predicted(case):
     reads_s, link_s, wait_s = case.parts_s
-    return lambda v: 1 / (reads_s / v.achieved_frac + link_s * v.link_times + wait_s * v.wait_times)
+    return lambda v: decode_tokens_per_s(pass_s(reads_s / v.achieved_frac, link_s * v.link_times, wait_s * v.wait_times))
 
 
 def _ratio(case):

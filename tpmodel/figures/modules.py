@@ -4,7 +4,6 @@ from ..catalog.models import find_config
 from ..live.controls import Choice
 from ..live.figure import Figure
 from ..live.marks import Axes, Table, bar
-from ..units import GB, GIB
 from .options import TP
 
 BUILDS = {
@@ -43,31 +42,31 @@ def sizes(name):
     return found | {"build_bytes": config.weights_bytes, "build_read_bytes": config.read_bytes}
 
 
-def _gb(name):
-    return lambda v: getattr(v, name) / GB
-
-
 def module_bytes():
     """The figure, live."""
-    marks = tuple(bar(f"size-{i}", -i, LIMITS_GB[0], _gb(f"row{i}_bytes"), "gray", "" if i else "held, not read") for i in range(len(ROWS)))
-    marks += tuple(bar(f"read-{i}", -i, LIMITS_GB[0], _gb(f"row{i}_read_bytes"), "blue", "" if i else "read for each token", thickness=0.36)
-                   for i in range(len(ROWS)))
+    numbers = range(len(ROWS))
     return Figure(
         name="module-bytes",
         title="Where every byte goes.",
         caption="Each row is a part of the model: what it takes, and of that, what one decode step reads. Mind the log scale.",
         controls=(Choice("build", "Build", {words: sizes(name) for words, name in BUILDS.items()}, START),
                   Choice("tp", "Split over", TP, "2 GPUs")),
+        recipes={
+            "own_bytes": lambda v: v.build_bytes / v.ranks,
+            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes,
+        },
         axes=(Axes("GB, all GPUs", xlim=LIMITS_GB, ylim=(0.6 - len(ROWS), 0.6), xlog=True, legend=2,
                    xticks=((0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")),
                    yticks=tuple((-i, words) for i, words in enumerate(ROWS))),),
-        marks=marks,
+        marks=(
+            *(bar(f"size-{i}", -i, LIMITS_GB[0], f"row{i}_bytes/GB", "gray", "" if i else "held, not read") for i in numbers),
+            *(bar(f"read-{i}", -i, LIMITS_GB[0], f"row{i}_read_bytes/GB", "blue", "" if i else "read for each token", thickness=0.36) for i in numbers),
+        ),
         readouts={
-            "total": ((_gb("build_bytes"), 2), " GB of weights, ", (lambda v: v.build_bytes / v.ranks / GIB, 2), " GiB on each GPU"),
-            "read": ("One token reads ", (_gb("build_read_bytes"), 2), " GB of them, ",
-                     (lambda v: 100 * v.build_read_bytes / v.build_bytes, 0), " %."),
+            "total": "{build_bytes/GB:2} GB of weights, {own_bytes/GIB:2} GiB on each GPU",
+            "read": "One token reads {build_read_bytes/GB:2} GB of them, {read_percent:0} %.",
         },
         table=Table("In GB", ("", "held", "read per token"), tuple(
-            (words, ((_gb(f"row{i}_bytes"), 2),), ((_gb(f"row{i}_read_bytes"), 2),)) for i, words in enumerate(ROWS))),
+            (words, f"{{row{i}_bytes/GB:2}}", f"{{row{i}_read_bytes/GB:2}}") for i, words in enumerate(ROWS))),
         size=(4.6, 3.2),
     )

@@ -1,22 +1,48 @@
 """Two unequal cards: the time of a token, predicted beside measured."""
 
 from .. import ops
+from ..catalog.articles import RECIPES
 from ..catalog.unequal import CARDS, COPIES, LINK, MODEL, PINNED, batch
 from ..evidence import article2 as a2
 from ..live.controls import Choice, Slider, linear_texts, log_texts
 from ..live.figure import Figure
-from ..live.marks import Axes, Table, bar
+from ..live.marks import Axes, Table, bar, quantity
 from ..units import TFLOP, US
 
 AXIS_US = 550
 LENGTHS = (64, 512, 2048, 8192)
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_elements",
                                                  "vocabulary", "element_bytes", "loaded_extra_bytes")}
-MACHINE = SHAPE | {"ranks": 2, "tables": 1, "allreduce_latency_s": LINK.allreduce_latency_s}
-NAMES = ("tp", "pp1717", "pp1717r", "pp2014", "off5080", "off5060")
+MACHINE = SHAPE | {"ranks": 2, "tables": 1, "allreduce_latency_s": LINK.allreduce_latency_s, "gap_s": 0}
+RECIPES = RECIPES | {  # the two stages of a pipeline, and tensor parallelism at the pace of the slower card
+    "first_s": lambda v: a2.stages(v, v.first_layers)["first_s"],
+    "last_s": lambda v: a2.stages(v, v.first_layers)["last_s"],
+    "second_layers": lambda v: v.layers - v.first_layers,
+    "paced_s": lambda v: ops.maximum(v.first_s, v.last_s),
+    "handed_s": lambda v: v.paced_s + v.transfer_s,
+    "busy_s": a2.even_s,
+    "offload_bytes": a2.RECIPES["offload_bytes"],
+}
+GIVEN = ("busy_s",)
 YOURS = 24
-ROWS = {"tp": "TP", "pp1717": "PP 17/17", "pp1717r": "reversed", "pp2014": "PP 20/14", "yours": "PP yours",
-        "off5080": "5080 off.", "off5060": "5060 off."}
+
+
+def _first(layers):
+    return lambda v: v.extended(first_layers=layers)
+
+
+def _alone(place):
+    """All layers on one card, with some in main memory."""
+    return lambda v: v.extended(stage_layers=v.layers, flop_per_s=getattr(v, f"{place}_flop_per_s"), copy_bytes_per_s=getattr(v, f"{place}_copy_bytes_per_s"))
+
+
+TP, PP, OFF = ((("arithmetic", "blue", "busy_s"), ("link", "red", "pass_s")),
+               (("arithmetic", "blue", "paced_s"), ("link", "red", "handed_s"), ("fill and drain", "gray", "pipeline_s")),
+               (("arithmetic", "blue", "stage_s"), ("copies", "gold", "offload_s")))
+WAYS = {"tp": ("TP", None, TP), "pp1717": ("PP 17/17", _first(17.0), PP), "pp1717r": ("reversed", lambda v: _first(17.0)(a2.turned(v)), PP),
+        "pp2014": ("PP 20/14", _first(20.0), PP), "yours": ("PP yours", None, PP),
+        "off5080": ("5080 off.", _alone("first"), OFF), "off5060": ("5060 off.", _alone("last"), OFF)}
+MEASURED = tuple(way for way in WAYS if way != "yours")
 
 
 def link_slider(lo=1, hi=100):
@@ -32,86 +58,53 @@ def rate_slider(name, card, label):
     return Slider(name, label, log_texts(10, 500, 20, start=float(start)), start, "TFLOP/s", "e12")
 
 
-def _pipeline(at, first):
-    """(arithmetic, link, copies, fill and drain) of one batch, in seconds."""
-    def parts(v):
-        here = at(v)
-        both = a2.stages(here, first(here))
-        pair = both["first_s"], both["last_s"]
-        return ops.maximum(*pair), here.transfer_s, 0, ops.minimum(*pair) / here.batches
-    return parts
+def _us(name, turn=None):
+    """Microseconds a token of a time of one batch."""
+    return lambda v: quantity(name, turn)(v) / v.tokens / US
 
 
-def _same(v):
-    return v
+def _measured(way):
+    return lambda v: 1e6 / getattr(v, f"measured_{way}")
 
 
-PARTS = {
-    "tp": lambda v: (a2.even_s(v), a2.tensor_parallel_s(v) - a2.even_s(v), 0, 0),
-    "pp1717": _pipeline(_same, lambda v: 17),
-    "pp1717r": _pipeline(a2.turned, lambda v: 17),
-    "pp2014": _pipeline(_same, lambda v: 20),
-    "yours": _pipeline(_same, lambda v: v.first_layers),
-    **{f"off{card}": (lambda v, c=card: (a2.alone_s(v, c), 0, a2.copy_s(v, c), 0)) for card in CARDS},
-}
-KINDS = (("arithmetic", "blue", "tp"), ("link", "red", "tp"), ("copies", "gold", "off5080"), ("fill and drain", "gray", "pp1717"))
-NOTHING = {"tp": (2, 3), "off5080": (1, 3), "off5060": (1, 3)}  # parts that a configuration does not have
-
-
-def _us(name, upto):
-    """Microseconds a token of the first `upto` parts."""
-    def total(v):
-        found = 0
-        for part in PARTS[name](v)[:upto]:
-            found = found + part
-        return found / v.tokens / US
-    return total
-
-
-def _speed(name):
-    return lambda v: 1e6 / _us(name, 4)(v)
-
-
-def _measured_us(name):
-    return lambda v: 1e6 / getattr(v, f"measured_{name}")
-
-
-def _bars(row, name):
-    found = [bar(f"{name}-{i}", row + 0.17, _us(name, i) if i else 0, _us(name, i + 1), color,
-                 label=kind if name == labelled else "", thickness=0.34)
-             for i, (kind, color, labelled) in enumerate(KINDS) if i not in NOTHING.get(name, (2,))]
-    if name in NAMES:
-        found.append(bar(f"{name}-measured", row - 0.17, 0, _measured_us(name), "purple", "measured" if name == "tp" else "",
-                         ghost=True, thickness=0.34))
+def _bars(row, way):
+    _, turn, parts = WAYS[way]
+    ends = [0, *(_us(end, turn) for *_, end in parts)]
+    labelled = {"tp": TP[:2], "pp1717": PP[2:], "off5080": OFF[1:]}.get(way, ())
+    found = [bar(f"{way}-{i}", row + 0.17, start, end, part[1], part[0] if part in labelled else "", thickness=0.34)
+             for i, (part, start, end) in enumerate(zip(parts, ends, ends[1:]))]
+    if way in MEASURED:
+        found.append(bar(f"{way}-measured", row - 0.17, 0, _measured(way), "purple", "measured" if way == "tp" else "", ghost=True, thickness=0.34))
     return found
 
 
-def _table_row(name, words):
-    if name not in NAMES:
-        return (words, ((_speed(name), 0),), "–", "–")
-    error = lambda v: 100 * (_speed(name)(v) / getattr(v, f"measured_{name}") - 1)
-    return (words, ((_speed(name), 0),), (((lambda v: getattr(v, f"measured_{name}")), 0),), ((error, 1),))
+def _speed(way):
+    _, turn, parts = WAYS[way]
+    return lambda v: 1e6 / _us(parts[-1][2], turn)(v)
 
 
-def _part(name, index):
-    return lambda v: PARTS[name](v)[index] / v.tokens / US
+def _row(way):
+    speed, words = _speed(way), WAYS[way][0]
+    if way not in MEASURED:
+        return (words, ((speed, 0),), "–", "–")
+    error = lambda v: 100 * (speed(v) / getattr(v, f"measured_{way}") - 1)
+    return (words, ((speed, 0),), f"{{measured_{way}:0}}", ((error, 1),))
 
 
-def _more(index):
+def _more(name):
     """How much longer the RTX 5060 Ti takes than the RTX 5080 with offload, by one part."""
-    return lambda v: _part("off5060", index)(v) - _part("off5080", index)(v)
+    return lambda v: _us(name, _alone("last"))(v) - _us(name, _alone("first"))(v)
 
 
 def unequal_speeds():
     """Predicted and measured time of a token for each configuration, live."""
-    rows = {name: -i for i, name in enumerate(ROWS)}
     return Figure(
         name="unequal-speeds",
         title="Was it the card or the cable?",
         caption="Time of one token, predicted in parts, and measured below it in pale. “off.”: one card, 4 GiB in main memory.",
         controls=(
             Choice("length", "Length of a document", {f"{n} tokens": {**batch(n), **{
-                f"measured_{name}": a2.measured(f"{name}_{n}") for name in NAMES}} for n in LENGTHS}, "512 tokens"),
+                f"measured_{name}": a2.measured(f"{name}_{n}") for name in MEASURED}} for n in LENGTHS}, "512 tokens"),
             link_slider(),
             Slider("mfu_frac", "Achieved fraction of the rates", linear_texts(0.6, 1, 0.01), "0.95"),
             layers_slider(YOURS),
@@ -121,22 +114,21 @@ def unequal_speeds():
                    "not pinned"),
         ),
         constants=MACHINE,
-        derived=a2.DERIVED,
+        given=GIVEN,
+        recipes=RECIPES,
         axes=(Axes("µs per token", xlim=(0, AXIS_US), ylim=(-6.6, 0.6), legend=3,
-                   yticks=tuple((-i, words) for i, words in enumerate(ROWS.values()))),),
-        marks=tuple(mark for name, row in rows.items() for mark in _bars(row, name)),
+                   yticks=tuple((-i, words) for i, (words, *_) in enumerate(WAYS.values()))),),
+        marks=tuple(mark for i, way in enumerate(WAYS) for mark in _bars(-i, way)),
         readouts={
-            "tp": ("Tensor parallel: ", (_speed("tp"), 0), " tokens/s. Of ", (_us("tp", 4), 0), " µs a token the slower card computes ",
-                   (_part("tp", 0), 0), " and the cable takes ", (_part("tp", 1), 0), ": ",
-                   (lambda v: ops.where(_part("tp", 1)(v) > _part("tp", 0)(v), 1, 0), ("more the card.", "more the cable."))),
-            "pp": ("Pipeline ", (lambda v: v.first_layers, 0), "/", (lambda v: v.layers - v.first_layers, 0), ": ",
-                   (_speed("yours"), 0), " tokens/s, paced by the ",
-                   (lambda v: ops.where(a2.stages(v, v.first_layers)["first_s"] > a2.stages(v, v.first_layers)["last_s"], 1, 0),
-                    ("second card", "first card")), "; the cable takes ", (_part("yours", 1), 1), " of ", (_us("yours", 4), 0), " µs."),
-            "offload": ("One card with offload: the RTX 5060 Ti takes ", (lambda v: _more(0)(v) + _more(2)(v), 0),
-                        " µs longer than the RTX 5080, ", (_more(0), 0), " by its arithmetic and ", (_more(2), 0), " by its cable."),
+            "tp": ("Tensor parallel: ", (_speed("tp"), 0), " tokens/s. Of ", (_us("pass_s"), 0), " µs a token the slower card computes ",
+                   (_us("busy_s"), 0), " and the cable takes ", (_us("communication_s"), 0), ": ",
+                   (lambda v: ops.where(v.communication_s > v.busy_s, 1, 0), ("more the card.", "more the cable."))),
+            "pp": ("Pipeline {first_layers:0}/{second_layers:0}: ", (_speed("yours"), 0), " tokens/s, paced by the ",
+                   (lambda v: ops.where(v.first_s > v.last_s, 1, 0), ("second card", "first card")),
+                   "; the cable takes ", (_us("transfer_s"), 1), " of ", (_us("pipeline_s"), 0), " µs."),
+            "offload": ("One card with offload: the RTX 5060 Ti takes ", (_more("offload_s"), 0),
+                        " µs longer than the RTX 5080, ", (_more("stage_s"), 0), " by its arithmetic and ", (_more("copy_s"), 0), " by its cable."),
         },
-        table=Table("Tokens a second", ("", "predicted", "measured", "error, %"),
-                    tuple(_table_row(name, words) for name, words in ROWS.items())),
+        table=Table("Tokens a second", ("", "predicted", "measured", "error, %"), tuple(map(_row, WAYS))),
         size=(4.6, 4.6),
     )

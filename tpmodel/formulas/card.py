@@ -8,11 +8,8 @@ JOINED = 2  # the MTP layer's input: the hidden vector and the embedding of the 
 
 @formula
 def mtp_parameters(hidden, intermediate, heads, kv_heads, head_elements):
-    r"""Parameters of one MTP layer: a projection $2H \times H$, then one whole layer, its attention gated.
+    r"""Parameters of one MTP layer: a projection, then one whole layer, its attention gated.
 
-    hidden, intermediate : H, I [1]
-    heads, kv_heads, head_elements : n_q, n_kv, d [1]
-    returns : p_mtp [1]
     limits : it shares embedding and output head with the model; its own three norms are not counted.
     source : the shape of Qwen3.5-27B (mtp_num_hidden_layers 1, attn_output_gate true), https://huggingface.co/Qwen/Qwen3.5-27B
 
@@ -25,11 +22,8 @@ def mtp_parameters(hidden, intermediate, heads, kv_heads, head_elements):
 
 @formula
 def state_pool_bytes(state_bytes, drafts):
-    r"""Recurrent states of one sequence on one GPU, $S_K = (1 + K) S$: one, and one for every drafted token.
+    r"""Recurrent states of one sequence on one GPU: one, and one for every drafted token.
 
-    state_bytes : S, one state [byte]
-    drafts : K; a rejected draft is undone by going back to the state before it [1]
-    returns : S_K [byte]
     limits : no prefix caching, which keeps at least one more; without the small convolution state.
     source : vLLM, the cache specification of state layers
 
@@ -41,10 +35,9 @@ def state_pool_bytes(state_bytes, drafts):
 
 @formula
 def left_bytes(kv_pool_bytes, kv_cache_bytes, state_pool_bytes):
-    r"""Memory that stays free on one GPU, $G_{left} = P - K_{kv} - S_K$.
+    r"""Memory that stays free on one GPU.
 
-    kv_pool_bytes, kv_cache_bytes, state_pool_bytes : P, K_kv, S_K, on one GPU [byte]
-    returns : G_left; negative: what is missing [byte]
+    returns : G_left; negative: what is missing
     limits : one sequence; no block rounding.
     source : a difference
 

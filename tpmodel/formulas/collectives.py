@@ -5,17 +5,15 @@ from ..formula import formula
 
 ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
 LL_SENT = 2  # the low-latency protocol sends a flag of 4 bytes with every 4 bytes of data
+SHORTEST_S = 1e-9  # what counts as no time where a rate is asked for
 HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then all-gather
 
 
 @formula
 def allreduce_payload_bytes(tokens, hidden, element_bytes):
-    r"""Payload of one all-reduce: every token's hidden vector, $M_T = T H b$.
+    r"""Payload of one all-reduce: every token's hidden vector.
 
-    tokens : T, tokens in the pass [token]
-    hidden : H [1]
-    element_bytes : b [byte]
-    returns : the tensor that is summed, as one GPU holds it [byte]
+    returns : the tensor that is summed, as one GPU holds it
     limits : BF16 activations whatever the weight format; an engine that reduces in FP8 sends half.
     source : Shoeybi et al. 2019, arXiv:1909.08053, section 3
 
@@ -27,10 +25,9 @@ def allreduce_payload_bytes(tokens, hidden, element_bytes):
 
 @formula
 def allreduces(layers):
-    r"""All-reduces in one pass: two a layer, $n_{ar} = 2 L$.
+    r"""All-reduces in one pass: two a layer.
 
-    layers : L [1]
-    returns : the count; also for Gated DeltaNet layers, whose mixer ends in one row-split projection [1]
+    returns : the count; also for Gated DeltaNet layers, whose mixer ends in one row-split projection
     limits : the embedding and the logits add one collective each; they are not counted here.
     source : Shoeybi et al. 2019, arXiv:1909.08053, figure 4
 
@@ -42,11 +39,9 @@ def allreduces(layers):
 
 @formula
 def allreduce_wire_bytes(message_bytes, ranks):
-    r"""Bytes each GPU sends in one ring all-reduce, $V = 2\frac{N-1}{N} M$.
+    r"""Bytes each GPU sends in one ring all-reduce.
 
-    message_bytes : M, the tensor as one GPU holds it [byte]
-    ranks : N [1]
-    returns : 0 for one GPU, M for two, towards 2 M for many [byte]
+    returns : 0 for one GPU, M for two, towards 2 M for many
     limits : a ring; a one-shot kernel sends (N-1) M, a switch that reduces sends less.
     source : Patarasuk & Yuan 2009, doi:10.1016/j.jpdc.2008.09.002
 
@@ -58,11 +53,9 @@ def allreduce_wire_bytes(message_bytes, ranks):
 
 @formula
 def gather_wire_bytes(message_bytes, ranks):
-    r"""Bytes each GPU sends in one ring all-gather, or reduce-scatter, $V_g = \frac{N-1}{N} M$.
+    r"""Bytes each GPU sends in one ring all-gather, or reduce-scatter.
 
-    message_bytes : M, the whole tensor, after the gather or before the scatter [byte]
-    ranks : N [1]
-    returns : half of an all-reduce of the same tensor, which is one of each [byte]
+    returns : half of an all-reduce of the same tensor, which is one of each
     limits : a ring; a plain send and receive between two GPUs moves the message once.
     source : Thakur et al. 2005, doi:10.1177/1094342005051521
 
@@ -74,11 +67,9 @@ def gather_wire_bytes(message_bytes, ranks):
 
 @formula
 def ring_latency_s(ranks, link_latency_s):
-    r"""Latency of a ring all-reduce from that of one hop, $\alpha_N = 2(N-1)\alpha$.
+    r"""Latency of a ring all-reduce from that of one hop.
 
-    ranks : N [1]
-    link_latency_s : alpha, one hop [s]
-    returns : time of an all-reduce with nothing to carry [s]
+    returns : time of an all-reduce with nothing to carry
     limits : each hop pays in turn; NCCL's tree pays for its depth instead, the same at N = 2.
     source : Thakur et al. 2005, doi:10.1177/1094342005051521
 
@@ -90,11 +81,9 @@ def ring_latency_s(ranks, link_latency_s):
 
 @formula
 def tree_latency_s(levels, link_latency_s):
-    r"""Latency of a tree all-reduce from that of one hop, $2 \lceil \log_2 N \rceil \alpha$: up and down again.
+    r"""Latency of a tree all-reduce from that of one hop: up and down again.
 
-    levels : the logarithm, rounded up; 1 for two GPUs, 3 for eight [1]
-    link_latency_s : alpha, one hop [s]
-    returns : equal to the ring at N = 2, below it from N = 4 on [s]
+    returns : equal to the ring at N = 2, below it from N = 4 on
     limits : small messages; for large ones the tree's root is the bottleneck.
     source : Sanders et al. 2009, doi:10.1016/j.parco.2009.09.001
 
@@ -106,13 +95,8 @@ def tree_latency_s(levels, link_latency_s):
 
 @formula
 def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""Time of one all-reduce: a latency, then the bytes, $t_{ar} = \alpha_N + V / B$; one GPU pays nothing.
+    r"""Time of one all-reduce: a latency, then the bytes; one GPU pays nothing.
 
-    message_bytes : M [byte]
-    ranks : N [1]
-    link_bytes_per_s : B, one direction, as achieved [byte/s]
-    allreduce_latency_s : alpha_N, a whole call with almost nothing to carry, as nccl-tests prints it [s]
-    returns : t_ar [s]
     limits : one straight line; NCCL changes protocol between about 8 and 256 KiB and leaves it there.
     source : Hockney 1994, doi:10.1016/S0167-8191(06)80021-9
 
@@ -127,13 +111,11 @@ def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
 
 @formula
 def protocol_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s, bulk_latency_s):
-    r"""Time of one all-reduce of NCCL, the quicker of two protocols, $t_{ar} = \min(\alpha_N + 2 V / B,\ \alpha_S + V / B)$.
+    r"""Time of one all-reduce of NCCL, the quicker of two protocols.
 
     Small messages go with a flag beside every word (LL): an early start, half the bandwidth. Large ones go in chunks behind
     fences (Simple): a late start, all of the bandwidth.
-    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : M, N, B, alpha_N as in allreduce_s
-    bulk_latency_s : alpha_S, start of the bulk protocol; one below alpha_N counts as alpha_N [s]
-    returns : equal to allreduce_s where alpha_S = alpha_N; one GPU pays nothing [s]
+    returns : equal to allreduce_s where alpha_S = alpha_N; one GPU pays nothing
     limits : NCCL chooses by its own table and may switch late; NVLink has a third protocol, with 15/16 of the bandwidth.
     source : Hu et al. 2025, arXiv:2507.04786, section 4: LL, LL128, Simple
 
@@ -149,12 +131,8 @@ def protocol_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_laten
 
 @formula
 def group_latency_s(pair_latency_s, ranks, link_latency_s):
-    r"""Latency of NCCL's all-reduce in a group from that in a pair, $\alpha_N = \alpha_2 + 2 (N - 2) \alpha$.
+    r"""Latency of NCCL's all-reduce in a group from that in a pair.
 
-    pair_latency_s : alpha_2, a whole call between two GPUs with almost nothing to carry [s]
-    ranks : N; one GPU counts as two [1]
-    link_latency_s : alpha, each further hop [s]
-    returns : alpha_N [s]
     limits : one host, where NCCL's ring and its tree both pass every GPU in turn, there and back.
     source : NCCL's cost table, src/graph/tuning.cc: 6.6 us and 1.0 us a hop over PCIe, 0.6 us over NVLink
 
@@ -166,10 +144,9 @@ def group_latency_s(pair_latency_s, ranks, link_latency_s):
 
 @formula
 def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""Time of an all-reduce in which every GPU gets all of every other's tensor at once, $t_1 = \alpha_N + (N - 1) M / B$.
+    r"""Time of an all-reduce in which every GPU gets all of every other's tensor at once.
 
-    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : M, N, B, alpha_N as in allreduce_s
-    returns : equal to allreduce_s for two GPUs; one GPU pays nothing [s]
+    returns : equal to allreduce_s for two GPUs; one GPU pays nothing
     limits : kernels of an engine over peer access, for small messages; a ring moves less from three GPUs on.
     source : vLLM, csrc/custom_all_reduce.cuh
 
@@ -182,11 +159,9 @@ def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latenc
 
 @formula
 def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""Message whose bytes take as long as the latency, $M^* = \frac{N}{2(N-1)} \alpha_N B$: half of its time is either.
+    r"""Message whose bytes take as long as the latency: half of its time is either.
 
-    ranks : N; one GPU is answered as two are [1]
-    link_bytes_per_s, allreduce_latency_s : as in allreduce_s
-    returns : M*; shorter messages wait for the latency, longer ones for the link [byte]
+    returns : M*; shorter messages wait for the latency, longer ones for the link
     limits : as allreduce_s.
     source : allreduce_s solved for the message; Hockney's half-performance length
 
@@ -198,31 +173,27 @@ def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
 
 
 @formula
-def communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""All-reduce time of one pass, $t_{comm} = n_{ar} t_{ar}$.
+def communication_s(allreduces, protocol_allreduce_s):
+    r"""All-reduce time of one pass.
 
-    allreduces : n_ar [1]
-    message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : as in allreduce_s
-    returns : t_comm [s]
     limits : the calls wait for each other; none of it hidden behind other work.
-    source : the sum of allreduce_s over the calls
+    source : the sum over the calls
 
-    >>> communication_s(allreduces=128, message_bytes=0, ranks=2, link_bytes_per_s=1, allreduce_latency_s=1e-5)
+    >>> communication_s(allreduces=128, protocol_allreduce_s=1e-5)
     0.00128
     """
-    return allreduces * allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+    return allreduces * protocol_allreduce_s
 
 
 @formula
 def comm_ceiling_tokens_per_s(communication_s):
-    r"""Decode rate if only the all-reduces took time, $r_{comm} = 1 / t_{comm}$.
+    r"""Decode rate if only the all-reduces took time.
 
-    communication_s : t_comm of a pass of one token; above 0 [s]
-    returns : an upper bound for one stream that decodes one token a step [token/s]
+    returns : an upper bound for one stream that decodes one token a step
     limits : speculative decoding confirms several tokens a step; the bound is then on steps.
     source : a reciprocal
 
     >>> round(comm_ceiling_tokens_per_s(communication_s=1.28e-3))
     781
     """
-    return 1 / communication_s
+    return 1 / ops.maximum(communication_s, SHORTEST_S)

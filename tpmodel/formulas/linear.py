@@ -8,12 +8,8 @@ GATE_AND_UP = 2  # a gated FFN has two input projections of the intermediate siz
 
 @formula
 def shard_bytes(in_elements, out_elements, element_bytes, ranks):
-    r"""One GPU's share of a weight matrix, $w = D F b / N$: by columns (D x F/N) or by rows (D/N x F), the same.
+    r"""One GPU's share of a weight matrix: by columns (D x F/N) or by rows (D/N x F), the same.
 
-    in_elements, out_elements : D, F [1]
-    element_bytes : b [byte]
-    ranks : N; must divide the side that is cut [1]
-    returns : w [byte]
     limits : no scales, no padding.
     source : Shoeybi et al. 2019, arXiv:1909.08053, section 3
 
@@ -27,9 +23,6 @@ def shard_bytes(in_elements, out_elements, element_bytes, ranks):
 def megatron_wire_bytes(tokens, hidden, element_bytes, ranks):
     r"""Bytes each GPU sends for one FFN, column split then row split: one all-reduce of the hidden size.
 
-    tokens, hidden, element_bytes : T, H, b
-    ranks : N [1]
-    returns : V [byte]
     limits : ring collectives.
     source : Shoeybi et al. 2019, arXiv:1909.08053, figure 3
 
@@ -43,9 +36,6 @@ def megatron_wire_bytes(tokens, hidden, element_bytes, ranks):
 def naive_a_wire_bytes(tokens, hidden, intermediate, element_bytes, ranks):
     r"""Bytes each GPU sends for one FFN, column split twice: a gather of the intermediate, a gather of the output.
 
-    tokens, hidden, intermediate, element_bytes : T, H, I, b
-    ranks : N [1]
-    returns : V [byte]
     limits : the gate is multiplied in before the gather; the article counts the first gather only.
     source : counted by the simulated ranks of tpmodel.ranks
 
@@ -60,9 +50,6 @@ def naive_a_wire_bytes(tokens, hidden, intermediate, element_bytes, ranks):
 def naive_b_wire_bytes(tokens, hidden, intermediate, element_bytes, ranks):
     r"""Bytes each GPU sends for one FFN, row split twice: gate and up are summed before the nonlinearity.
 
-    tokens, hidden, intermediate, element_bytes : T, H, I, b
-    ranks : N [1]
-    returns : V [byte]
     limits : a reduce-scatter in place of the first all-reduce would halve it; the article takes its sum as hidden wide.
     source : counted by the simulated ranks of tpmodel.ranks
 

@@ -8,14 +8,8 @@ KEY_AND_VALUE = 2
 
 @formula
 def kv_bytes_per_token(full_layers, kv_heads, head_elements, kv_element_bytes, ranks):
-    r"""KV cache of one token on one GPU, $k = 2 L_{full} \max(1, n_{kv} / N)\, d\, b_{kv}$.
+    r"""KV cache of one token on one GPU.
 
-    full_layers : L_full, layers whose cache grows with the context [1]
-    kv_heads : n_kv, before the split [1]
-    head_elements : d, keys and values of the same size [1]
-    kv_element_bytes : b_kv [byte]
-    ranks : N; with more GPUs than KV heads a head is kept more than once [1]
-    returns : k [byte/token]
     limits : grouped-query attention; no MLA, no sliding window, no block rounding.
     source : Ainslie et al. 2023, arXiv:2305.13245; vLLM's full-attention KV page
 
@@ -27,11 +21,8 @@ def kv_bytes_per_token(full_layers, kv_heads, head_elements, kv_element_bytes, r
 
 @formula
 def kv_cache_bytes(kv_bytes_per_token, context_tokens):
-    r"""KV cache of one sequence on one GPU, $K_{kv} = k c$.
+    r"""KV cache of one sequence on one GPU.
 
-    kv_bytes_per_token : k [byte/token]
-    context_tokens : c [token]
-    returns : K_kv [byte]
     limits : one sequence; engines round up to whole blocks.
     source : a product
 
@@ -43,11 +34,8 @@ def kv_cache_bytes(kv_bytes_per_token, context_tokens):
 
 @formula
 def budget_bytes(vram_bytes, utilisation_frac):
-    r"""Memory the engine may take on one GPU, $U = u G$.
+    r"""Memory the engine may take on one GPU.
 
-    vram_bytes : G, the whole card, not what is free [byte]
-    utilisation_frac : u, vLLM's gpu_memory_utilization [1]
-    returns : U [byte]
     limits : vLLM refuses to start when less than U is free.
     source : vLLM, `gpu_memory_utilization`
 
@@ -59,13 +47,9 @@ def budget_bytes(vram_bytes, utilisation_frac):
 
 @formula
 def kv_pool_bytes(vram_bytes, utilisation_frac, weights_bytes, overhead_bytes, ranks):
-    r"""Memory left for the KV cache on one GPU, $P = U - W_{file}/N - O$.
+    r"""Memory left for the KV cache on one GPU.
 
-    vram_bytes, utilisation_frac : as in budget_bytes
-    weights_bytes : W_file, all GPUs together; the split is even [byte]
-    overhead_bytes : O, per GPU [byte]
-    ranks : N [1]
-    returns : P; negative when weights and overhead alone exceed the budget [byte]
+    returns : P; negative when weights and overhead alone exceed the budget
     limits : O is an estimate until the engine has measured it.
     source : vLLM's memory profiling at start
 
@@ -77,11 +61,9 @@ def kv_pool_bytes(vram_bytes, utilisation_frac, weights_bytes, overhead_bytes, r
 
 @formula
 def pool_tokens(kv_pool_bytes, kv_bytes_per_token):
-    r"""Tokens whose KV cache fits in the pool, $c_{pool} = \lfloor \max(0, P) / k \rfloor$.
+    r"""Tokens whose KV cache fits in the pool.
 
-    kv_pool_bytes : P [byte]
-    kv_bytes_per_token : k [byte/token]
-    returns : whole tokens; 0 when nothing fits [token]
+    returns : whole tokens; 0 when nothing fits
     limits : no block rounding, which takes up to one block and, in hybrids, the state blocks.
     source : a quotient
 
@@ -93,11 +75,9 @@ def pool_tokens(kv_pool_bytes, kv_bytes_per_token):
 
 @formula
 def max_context_tokens(kv_pool_bytes, kv_bytes_per_token, native_tokens):
-    r"""Largest context: what fits, at most the native length, $c_{max} = \min(c_{pool}, c_{native})$.
+    r"""Largest context: what fits, at most the native length.
 
-    kv_pool_bytes, kv_bytes_per_token : as in pool_tokens
-    native_tokens : c_native [token]
-    returns : c_max for one sequence [token]
+    returns : c_max for one sequence
     limits : it fits; whether it is fast is another question.
     source : the smaller of two bounds
 
@@ -109,12 +89,8 @@ def max_context_tokens(kv_pool_bytes, kv_bytes_per_token, native_tokens):
 
 @formula
 def used_bytes(weights_bytes, ranks, kv_cache_bytes, overhead_bytes):
-    r"""Memory in use on one GPU, $G_{used} = W_{file}/N + K_{kv} + O$.
+    r"""Memory in use on one GPU.
 
-    weights_bytes : W_file, all GPUs together [byte]
-    ranks : N [1]
-    kv_cache_bytes, overhead_bytes : K_kv, O, on one GPU [byte]
-    returns : G_used [byte]
     limits : an even split; engines claim the whole pool at start, not only what one context uses.
     source : the sum of the three
 
@@ -126,12 +102,9 @@ def used_bytes(weights_bytes, ranks, kv_cache_bytes, overhead_bytes):
 
 @formula
 def embedding_bytes(vocabulary, hidden, element_bytes):
-    r"""The embedding table, $E = Y H b$.
+    r"""The embedding table.
 
-    vocabulary : Y [1]
-    hidden : H [1]
-    element_bytes : b; quantised builds keep the table in 16 bits [byte]
-    returns : E; a decode step reads one row of it [byte]
+    returns : E; a decode step reads one row of it
     limits : untied from the output head.
     source : the table's shape
 
@@ -143,12 +116,9 @@ def embedding_bytes(vocabulary, hidden, element_bytes):
 
 @formula
 def read_bytes(weights_bytes, vocabulary, hidden, element_bytes, idle_parameters):
-    r"""What one decode step reads of a build: $W = W_{file} - E - p_{idle} b$.
+    r"""What one decode step reads of a build.
 
-    weights_bytes : W_file, the build [byte]
-    vocabulary, hidden, element_bytes : shape of the embedding table, which is not read
-    idle_parameters : p_idle, kept in 16 bits [1]
-    returns : W, all GPUs together [byte]
+    returns : W, all GPUs together
     limits : a build that keeps table, vision tower and MTP layer in 16 bits.
     source : the build's modules
 
@@ -160,14 +130,9 @@ def read_bytes(weights_bytes, vocabulary, hidden, element_bytes, idle_parameters
 
 @formula
 def state_bytes(state_layers, value_heads, key_elements, value_elements, state_element_bytes, ranks):
-    r"""Recurrent state of one sequence on one GPU, $S = L_{state} \frac{n_v}{N} d_k d_v b_s$.
+    r"""Recurrent state of one sequence on one GPU.
 
-    state_layers : L_state [1]
-    value_heads : n_v, split over the GPUs [1]
-    key_elements, value_elements : d_k, d_v [1]
-    state_element_bytes : b_s [byte]
-    ranks : N [1]
-    returns : S, whatever the context length [byte]
+    returns : S, whatever the context length
     limits : without the small convolution state; engines keep one to several copies.
     source : Yang et al. 2024, arXiv:2412.06464 (Gated DeltaNet)
 

@@ -5,20 +5,15 @@ Speeds of arithmetic, not of memory reads: thousands of tokens pass together and
 
 from .. import ops
 from ..formula import formula
-from .collectives import communication_s
-from .prefill import FLOP_PER_MULTIPLY_ADD, SCORES_AND_VALUES
+from .passes import FLOP_PER_MULTIPLY_ADD, SCORES_AND_VALUES
 
 HANDED_OVER = 2  # vLLM sends two tensors between stages: the layer's output and the residual stream
 
 
 @formula
 def layer_flop(layer_parameters, sequence_tokens, heads, head_elements):
-    r"""Arithmetic of one layer for one token that attends to its whole document, $x_\ell = 2 p_\ell + 4 T_d n_q d$.
+    r"""Arithmetic of one layer for one token that attends to its whole document.
 
-    layer_parameters : p_l [1]
-    sequence_tokens : T_d, tokens of the document [token]
-    heads, head_elements : n_q, d [1]
-    returns : x_l [FLOP]
     limits : attention in both directions, as embedding models have it; a causal one does half of the second term.
     source : two operations per parameter and token; Dao et al. 2022, arXiv:2205.14135
 
@@ -31,12 +26,8 @@ def layer_flop(layer_parameters, sequence_tokens, heads, head_elements):
 
 @formula
 def stage_s(stage_layers, layer_flop, tokens, flop_per_s, mfu_frac):
-    r"""Arithmetic of one GPU for one batch, $t_s = \frac{L_s x_\ell T}{\mu R}$.
+    r"""Arithmetic of one GPU for one batch.
 
-    stage_layers, layer_flop : L_s, x_l
-    tokens : T, of the batch [token]
-    flop_per_s, mfu_frac : R, mu
-    returns : t_s [s]
     limits : batches large enough that arithmetic and not the weight read sets the pace.
     source : a quotient
 
@@ -48,11 +39,8 @@ def stage_s(stage_layers, layer_flop, tokens, flop_per_s, mfu_frac):
 
 @formula
 def transfer_s(message_bytes, link_bytes_per_s):
-    r"""Time to hand one batch to the next stage, $t_x = 2 M / B$.
+    r"""Time to hand one batch to the next stage.
 
-    message_bytes : M, one hidden vector a token [byte]
-    link_bytes_per_s : B [byte/s]
-    returns : t_x [s]
     limits : two tensors, as vLLM sends them; an engine that adds them first sends half.
     source : vLLM, IntermediateTensors: hidden_states and residual
 
@@ -66,10 +54,7 @@ def transfer_s(message_bytes, link_bytes_per_s):
 def pipeline_s(first_s, last_s, transfer_s, batches):
     r"""Time of one batch in a pipeline of two: the slower stage, the hand-over, a share of fill and drain.
 
-    first_s, last_s : t_1, t_2 [s]
-    transfer_s : t_x [s]
-    batches : n_b; the faster stage is waited for once a run, not once a batch [1]
-    returns : t_pp; towards max(t_1, t_2) + t_x in a long run, t_1 + t_2 + t_x with one batch [s]
+    returns : t_pp; towards max(t_1, t_2) + t_x in a long run, t_1 + t_2 + t_x with one batch
     limits : equal batches; a hand-over that overlaps with nothing; pipeline_overlapped_s is the lower end.
     source : Huang et al. 2019, arXiv:1811.06965, the pipeline's bubble
 
@@ -83,8 +68,7 @@ def pipeline_s(first_s, last_s, transfer_s, batches):
 def pipeline_overlapped_s(first_s, last_s, transfer_s, batches):
     r"""Time of one batch if the hand-over hid behind the stages: the longest of three, a share of fill and drain.
 
-    first_s, last_s, transfer_s, batches : as in pipeline_s
-    returns : the lower end [s]
+    returns : the lower end
     limits : the link is free while both stages work.
     source : the largest of the three
 
@@ -95,28 +79,23 @@ def pipeline_overlapped_s(first_s, last_s, transfer_s, batches):
 
 
 @formula
-def tensor_parallel_s(even_s, allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
-    r"""Time of one batch under tensor parallelism, nothing overlapped, $t_{tp} = t_{1/N} + t_{comm}$.
+def run_s(passes, longest_s, stages_s, handover_s, stages):
+    r"""Time of m passes, one behind the other, through p stages.
 
-    even_s : t_1/N; shares are even, so the slowest GPU sets the pace and the others wait [s]
-    allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s : as in communication_s
-    returns : t_tp [s]
-    limits : each all-reduce waits for the layer before it and is waited for by the next.
-    source : the sum of the two
+    returns : a steady pace, and once the way in and out; one pass takes all stages in turn
+    limits : equal passes.
+    source : Huang et al. 2019, arXiv:1811.06965, the pipeline's bubble
 
-    >>> tensor_parallel_s(even_s=1, allreduces=10, message_bytes=1e9, ranks=2, link_bytes_per_s=10e9, allreduce_latency_s=0)
-    2.0
+    >>> run_s(passes=1, longest_s=4, stages_s=7, handover_s=1, stages=2), run_s(passes=3, longest_s=4, stages_s=7, handover_s=1, stages=2)
+    (8.0, 18.0)
     """
-    return even_s + communication_s(allreduces, message_bytes, ranks, link_bytes_per_s, allreduce_latency_s)
+    return passes * (longest_s + handover_s) + (stages_s - longest_s) + ops.maximum(0, stages - 2) * handover_s
 
 
 @formula
 def copy_s(offloaded_layers, layer_bytes, copy_bytes_per_s):
-    r"""Time to copy the offloaded layers in, once a pass, $t_c = L_o w_\ell / B_c$.
+    r"""Time to copy the offloaded layers in, once a pass.
 
-    offloaded_layers, layer_bytes : L_o, w_l
-    copy_bytes_per_s : B_c, of the path that is really taken: pinned memory or not [byte/s]
-    returns : t_c [s]
     limits : whatever the size of the batch.
     source : a quotient
 
@@ -128,11 +107,9 @@ def copy_s(offloaded_layers, layer_bytes, copy_bytes_per_s):
 
 @formula
 def offload_s(stage_s, copy_s):
-    r"""Time of one batch on one GPU with offloaded layers, nothing overlapped, $t_{off} = t_s + t_c$.
+    r"""Time of one batch on one GPU with offloaded layers, nothing overlapped.
 
-    stage_s : t_s, of all layers [s]
-    copy_s : t_c [s]
-    returns : t_off; the larger of the two if the copies hid completely [s]
+    returns : t_off; the larger of the two if the copies hid completely
     limits : copies from memory that is not pinned wait for the host.
     source : the sum of the two
 
@@ -144,11 +121,8 @@ def offload_s(stage_s, copy_s):
 
 @formula
 def tokens_per_s(tokens, pass_s):
-    r"""Tokens in a second, $r_T = T / t_b$.
+    r"""Tokens in a second.
 
-    tokens : T, of one batch [token]
-    pass_s : t_b, its time by whichever way it goes [s]
-    returns : r_T [token/s]
     limits : without reading, tokenising, or turning vectors into lists.
     source : a quotient
 
@@ -160,11 +134,8 @@ def tokens_per_s(tokens, pass_s):
 
 @formula
 def documents_per_s(tokens_per_s, sequence_tokens):
-    r"""Documents in a second, $r_d = r_T / T_d$.
+    r"""Documents in a second.
 
-    tokens_per_s : r_T [token/s]
-    sequence_tokens : T_d [token]
-    returns : r_d [document/s]
     limits : documents of one length.
     source : a quotient
 
@@ -176,11 +147,9 @@ def documents_per_s(tokens_per_s, sequence_tokens):
 
 @formula
 def slowest_s(first_layers, layers, first_flop_per_s, last_flop_per_s):
-    r"""Time of the slower of two stages, for one FLOP a layer, $\max(L_1 / R_1, (L - L_1) / R_2)$.
+    r"""Time of the slower of two stages, for one FLOP a layer.
 
-    first_layers, layers : L_1, L
-    first_flop_per_s, last_flop_per_s : R_1, R_2, as achieved
-    returns : what a long run is paced by, up to the layer's arithmetic [s]
+    returns : what a long run is paced by, up to the layer's arithmetic
     limits : equal layers.
     source : the larger of the two
 
@@ -192,10 +161,9 @@ def slowest_s(first_layers, layers, first_flop_per_s, last_flop_per_s):
 
 @formula
 def balance_layers(layers, first_flop_per_s, last_flop_per_s):
-    r"""Layers on the first GPU that make both stages equally long, $L^* = \frac{L R_1}{R_1 + R_2}$.
+    r"""Layers on the first GPU that make both stages equally long.
 
-    layers, first_flop_per_s, last_flop_per_s : L, R_1, R_2
-    returns : L*, seldom whole [1]
+    returns : L*, seldom whole
     limits : equal layers.
     source : L_1 / R_1 = (L - L_1) / R_2
 
@@ -209,9 +177,7 @@ def balance_layers(layers, first_flop_per_s, last_flop_per_s):
 def best_first_layers(layers, first_flop_per_s, last_flop_per_s, least_layers, most_layers):
     r"""The better of the two whole numbers beside the balance, held to what both GPUs can take.
 
-    layers, first_flop_per_s, last_flop_per_s : as in balance_layers
-    least_layers, most_layers : bounds of the first GPU's layers, from the memory of both [1]
-    returns : the layers that make the slower stage fastest [1]
+    returns : the layers that make the slower stage fastest
     limits : equal layers, a long run; least_layers <= most_layers.
     source : the slower stage falls up to the balance and rises behind it
 
@@ -229,12 +195,9 @@ def best_first_layers(layers, first_flop_per_s, last_flop_per_s, least_layers, m
 def meeting_bytes_per_s(allreduces, message_bytes, first_s, last_s, even_s, batches):
     r"""Link bandwidth at which two cards are equally fast either way: tensor parallelism wins above it.
 
-    allreduces, message_bytes : n_ar, M
-    first_s, last_s, even_s : t_1, t_2 of the pipeline, t_1/2 of the slower card [s]
-    batches : n_b [1]
-    returns : B*; 0 where the pipeline wins over any link, since its arithmetic alone is no longer [byte/s]
+    returns : B*; 0 where the pipeline wins over any link, since its arithmetic alone is no longer
     limits : two cards, nothing overlapped, no latency.
-    source : tensor_parallel_s = pipeline_s solved for the bandwidth
+    source : pass_s = pipeline_s solved for the bandwidth
 
     >>> meeting_bytes_per_s(allreduces=10, message_bytes=1e9, first_s=2, last_s=2, even_s=2, batches=4)
     16000000000.0

@@ -11,9 +11,7 @@ NORMS = 2  # two vectors of the hidden size a layer
 def layer_parameters(hidden, intermediate, heads, kv_heads, head_elements):
     r"""Parameters of one layer: attention, a gated FFN and two norms.
 
-    hidden, intermediate : H, I [1]
-    heads, kv_heads, head_elements : n_q, n_kv, d [1]
-    returns : p_l; a token is multiplied with all of it but the norms [1]
+    returns : p_l; a token is multiplied with all of it but the norms
     limits : grouped-query attention, a dense gated FFN, no biases.
     source : Touvron et al. 2023, arXiv:2307.09288, the shape of Llama 2
 
@@ -26,10 +24,8 @@ def layer_parameters(hidden, intermediate, heads, kv_heads, head_elements):
 
 @formula
 def layer_bytes(layer_parameters, element_bytes):
-    r"""Weights of one layer, $w_\ell = p_\ell b$.
+    r"""Weights of one layer.
 
-    layer_parameters, element_bytes : p_l, b
-    returns : w_l [byte]
     limits : one format for all of it, no scales.
     source : a product
 
@@ -41,13 +37,9 @@ def layer_bytes(layer_parameters, element_bytes):
 
 @formula
 def stage_bytes(stage_layers, layer_bytes, tables, embedding_bytes, loaded_extra_bytes):
-    r"""Weights of one GPU that holds whole layers, $W_s = L_s w_\ell + n_E E + \varepsilon$.
+    r"""Weights of one GPU that holds whole layers.
 
-    stage_layers, layer_bytes : L_s, w_l
-    tables : n_E; the first stage holds the embedding, the last an output head if it is untied [1]
-    embedding_bytes : E [byte]
-    loaded_extra_bytes : eps [byte]
-    returns : W_s, as an engine prints it when it has loaded [byte]
+    returns : W_s, as an engine prints it when it has loaded
     limits : equal layers.
     source : the sum of the three
 
@@ -59,11 +51,8 @@ def stage_bytes(stage_layers, layer_bytes, tables, embedding_bytes, loaded_extra
 
 @formula
 def tp_rank_bytes(layers, layer_bytes, tables, embedding_bytes, loaded_extra_bytes, ranks):
-    r"""Weights of one GPU under tensor parallelism, $W_N = (L w_\ell + n_E E)/N + \varepsilon$.
+    r"""Weights of one GPU under tensor parallelism.
 
-    layers, layer_bytes, tables, embedding_bytes, loaded_extra_bytes : as in stage_bytes, of the whole model
-    ranks : N; layers and tables are cut, the extra is not [1]
-    returns : W_N [byte]
     limits : the norms are kept whole on each GPU, which is not counted.
     source : Shoeybi et al. 2019, arXiv:1909.08053, section 3
 
@@ -75,11 +64,8 @@ def tp_rank_bytes(layers, layer_bytes, tables, embedding_bytes, loaded_extra_byt
 
 @formula
 def offloaded_layers(offload_bytes, layer_bytes, layers):
-    r"""Layers that live in main memory, $L_o = \min(L, \lceil Q / w_\ell \rceil)$.
+    r"""Layers that live in main memory.
 
-    offload_bytes : Q, vLLM's cpu_offload_gb, in GiB there [byte]
-    layer_bytes, layers : w_l, L
-    returns : L_o [1]
     limits : vLLM moves whole tensors until the budget is reached; what is small behind the last large one is left out.
     source : vLLM, the offloader of cpu_offload_gb
 
@@ -91,11 +77,8 @@ def offloaded_layers(offload_bytes, layer_bytes, layers):
 
 @formula
 def usable_bytes(reported_bytes, utilisation_frac, reserve_bytes):
-    r"""Memory the engine can take on one GPU, $U_{free} = \min(u G_{rep}, G_{rep} - D_0)$.
+    r"""Memory the engine can take on one GPU.
 
-    reported_bytes, utilisation_frac : G_rep, u
-    reserve_bytes : D_0, a display [byte]
-    returns : U_free [byte]
     limits : vLLM refuses to start where u G_rep is the larger of the two.
     source : the smaller of what it may and what it can
 
@@ -109,10 +92,6 @@ def usable_bytes(reported_bytes, utilisation_frac, reserve_bytes):
 def room_layers(usable_bytes, layer_bytes, tables, embedding_bytes, loaded_extra_bytes, overhead_bytes):
     r"""Layers that fit on one GPU: what is left beside tables, extra and overhead, in whole layers.
 
-    usable_bytes : U_free [byte]
-    layer_bytes, tables, embedding_bytes, loaded_extra_bytes : as in stage_bytes
-    overhead_bytes : O, activations and buffers [byte]
-    returns : L_max [1]
     limits : no KV cache, so for embedding; a cache comes on top.
     source : stage_bytes solved for its layers
 

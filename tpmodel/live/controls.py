@@ -1,4 +1,7 @@
-"""Controls of a figure. A control's state is a text, as typed, slid, or read from a link."""
+"""Controls of a figure. A control's state is a text, as typed, slid, or read from a link.
+
+`silent` is a live text that stands beside the control, empty but where another setting takes the control's effect away.
+"""
 
 import math
 import re
@@ -8,7 +11,7 @@ NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
 
 
 def log_texts(lo, hi, per_decade=20, start=None):
-    """Round numbers from `lo` to `hi`, evenly spaced on a log scale, two significant digits, as texts.
+    """Round numbers from `lo` to `hi`, evenly spaced on a log scale, two significant digits, as texts; `start` is a number or some that are among them.
 
     >>> log_texts(1, 10, per_decade=4)
     ('1', '1.8', '3.2', '5.6', '10')
@@ -29,7 +32,7 @@ def linear_texts(lo, hi, step, start=None):
 
 
 def _texts(numbers, start):
-    numbers |= set() if start is None else {float(start)}
+    numbers |= set() if start is None else set(map(float, start if isinstance(start, tuple) else (start,)))
     return tuple(f"{number:.10g}" for number in sorted(numbers))
 
 
@@ -48,6 +51,7 @@ class Slider:
     suffix: str = ""
     factor: float = 1.0
     whole: bool = False
+    silent: tuple = ()
 
     kind = "slider"
 
@@ -96,6 +100,7 @@ class Choice:
     label: str
     options: dict
     start: str
+    silent: tuple = ()
 
     kind = "choice"
 

@@ -51,7 +51,7 @@ def draw(figure, values=None, readouts=True):
                             borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
         canvas.tight_layout(pad=0.4)
         if readouts and figure.readouts:
-            shown = [text(parts, view) for parts in figure.readouts.values()]
+            shown = [f"Shown: {figure.shown_preset(values)}"] * bool(figure.presets) + [text(parts, view) for parts in figure.readouts.values()]
             canvas.text(0.01, 1.02, "\n".join(shown), va="bottom", fontsize=10.5, color=COLORS["text"])
     return canvas
 

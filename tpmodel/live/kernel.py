@@ -38,13 +38,24 @@ def widget(figure):
         shown = [(control.shown(option), option) for option in options]
         inputs[control.name] = make(options=shown, value=control.start, description=control.label, **wide)
     picture = ipywidgets.HTML(html(figure))
+    notes = {control.name: ipywidgets.Label(figure.shown_texts()[f"silent-{control.name}"]) for control in figure.controls if control.silent}
+    presets = ipywidgets.Dropdown(options=[*figure.presets, "yours"], value=figure.shown_preset() or "yours", description="Shown", **wide)
 
     def redraw(_):
-        picture.value = html(figure, {name: box.value for name, box in inputs.items()})
+        values = {name: box.value for name, box in inputs.items()}
+        for name, note in notes.items():
+            note.value = figure.shown_texts(values)[f"silent-{name}"]
+        picture.value, presets.value = html(figure, values), figure.shown_preset(values) or "yours"
+
+    def chosen(change):
+        for name, text in figure.texts(figure.presets.get(change["new"], {})).items() if change["new"] in figure.presets else ():
+            inputs[name].value = text
 
     for box in inputs.values():
         box.observe(redraw, "value")
-    return ipywidgets.VBox([*inputs.values(), picture])
+    presets.observe(chosen, "value")
+    rows = [ipywidgets.HBox([box, notes[name]]) if name in notes else box for name, box in inputs.items()]
+    return ipywidgets.VBox([*([presets] if figure.presets else []), *rows, picture])
 
 
 def html(figure, values=None):

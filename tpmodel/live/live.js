@@ -66,12 +66,13 @@
     const inputOf = name => find("set-" + name);
     const typed = name => element.querySelector(`[data-typed="${name}"]`);
     const note = element.querySelector(".tp-note");
+    const preset = element.querySelector(".tp-preset select");
     const say = text => { if (note.textContent !== text) note.textContent = text; };
 
-    const marks = functions.marks.map(([name, kind, pair, f, over, samples]) => {
+    const marks = functions.marks.map(([name, kind, pair, at, samples]) => {
       const group = find(name);
       const target = group.querySelector({ marker: "use", label: "text" }[kind] || "path");
-      return { kind, f, over, samples, target, head: kind === "line" && group.querySelector("use"), scale: axes[pair] };
+      return { kind, at, samples, target, head: kind === "line" && group.querySelector("use"), scale: axes[pair] };
     });
     const texts = functions.texts.map(([name, f]) => {
       const label = name.startsWith("label-");
@@ -79,20 +80,19 @@
       return [target, f];
     });
 
-    function place(mark, v) {
-      const { kind, f, over, samples, target, head, scale: [sx, sy] } = mark;
+    function place(mark, v, numbers) {
+      const { kind, at: from, samples, target, head, scale: [sx, sy] } = mark;
       if (kind === "curve") {
-        const here = Object.create(v);
+        const f = from(v);
         let d = "";
         for (const sample of samples) {
-          here[over] = sample;
-          const [x, y] = f(here);
+          const [x, y] = f(sample);
           d += `${d ? "L" : "M"}${sx(x).toFixed(2)} ${sy(y).toFixed(2)}`;
         }
         target.setAttribute("d", d);
         return;
       }
-      const at = f(v);
+      const at = numbers.slice(from, from + (kind === "box" || kind === "line" ? 4 : 2));
       const x = [sx(at[0]), at.length > 2 ? sx(at[2]) : 0], y = [sy(at[1]), at.length > 2 ? sy(at[3]) : 0];
       if (kind === "box") {
         target.setAttribute("d", `M ${x[0]} ${y[0]} L ${x[1]} ${y[0]} L ${x[1]} ${y[1]} L ${x[0]} ${y[1]} z`);
@@ -113,10 +113,11 @@
     function redraw() {
       const v = { ...spec.constants };
       for (const name in controls) Object.assign(v, valuesOf(controls[name], state[name]));
-      for (const [name, f] of functions.derived) v[name] = f(v);
-      for (const mark of marks) place(mark, v);
+      if (preset) preset.value = Object.keys(spec.presets).find(name => changed(spec.presets[name]).length === 0) || "yours";
+      const numbers = functions.numbers(v);
+      for (const mark of marks) place(mark, v, numbers);
       for (const [target, f] of texts) {
-        const text = f(v);
+        const text = f(numbers);
         if (target.textContent !== text) target.textContent = text;
       }
     }
@@ -141,8 +142,9 @@
       redraw();
     }
 
-    function changed() {
-      return spec.controls.filter(({ name, start }) => state[name] !== start);
+    /* The controls that differ from their starts, or from the texts of a preset. */
+    function changed(texts) {
+      return spec.controls.filter(({ name, start }) => state[name] !== (texts ? texts[name] : start));
     }
 
     function remember() {
@@ -153,8 +155,8 @@
       element.querySelector(".tp-link").href = "#" + (mine.join("&") || spec.name);
     }
 
-    function reset() {
-      for (const { name, start } of spec.controls) { state[name] = start; show(name); }
+    function reset(texts) {
+      for (const { name, start } of spec.controls) { state[name] = texts ? texts[name] : start; show(name); }
       say("");
       redraw();
     }
@@ -191,6 +193,7 @@
       }
     }
     element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
+    preset?.addEventListener("change", () => { reset(spec.presets[preset.value]); remember(); });
     window.addEventListener("hashchange", readHash);
     readHash();
     return spec.name;

@@ -1,11 +1,13 @@
 """What a figure draws. Every mark is a plain function of one view of the figure's values.
 
-A place or a size is a number or a function of the view. A text is a tuple of parts: a plain string,
-`(function, decimals)` for a number, or `(function, words)` for one word out of a tuple, by index.
+A place or a size is a number, a name such as "pass_s/MS", or a function of the view. A text is a template, or a tuple of
+templates and `(function, decimals)` for a number, `(function, words)` for one word out of a tuple, by index.
 """
 
+import re
 from dataclasses import dataclass, field
 
+from .. import units
 from ..units import fixed
 
 EDGE = 0.02  # how far beyond its axes a mark is still placed, as a fraction of their length; clipped there
@@ -91,7 +93,7 @@ class Curve:
     kind = "curve"
 
     def parts(self):
-        return (self.x or (lambda v: getattr(v, self.over)), self.y)
+        return (self.x or self.over, self.y)
 
 
 @dataclass(frozen=True)
@@ -140,15 +142,62 @@ class Table:
     rows: tuple = field(default=())
 
 
+UNITS = {name: getattr(units, name) for name in ("US", "MS", "KB", "MB", "GB", "KIB", "MIB", "GIB", "TFLOP")} | {"PERCENT": 0.01}
+HOLE = re.compile(r"\{(\w+(?:/\w+)?)(?::(\d)|\?([^}]*))\}")  # {name/UNIT:decimals} or {name?words|by|index}
+
+
+def quantity(text, at=None):
+    """A function of the view from a name, or a name over a unit: "pass_s/MS"; `at` turns the view first.
+
+    >>> quantity("pass_s/MS")(View({"pass_s": 0.02}, given=["pass_s"]))
+    20.0
+    """
+    name, _, unit = text.partition("/")
+    if unit and unit not in UNITS:
+        raise ValueError(f"unit {unit!r} of {text!r} is not accepted: it must be one of {', '.join(UNITS)}")
+
+    def read(v):
+        found = getattr(at(v) if at else v, name)
+        return found / UNITS[unit] if unit else found
+
+    return read
+
+
+def template(text, at=None):
+    """The parts of a text with holes, such as "{pass_s/MS:1} ms" or "{fits?Does not fit.|Fits.}"."""
+    found, end = [], 0
+    for hole in HOLE.finditer(text):
+        found += [text[end : hole.start()]] * (hole.start() > end)
+        found.append((quantity(hole[1], at), tuple(hole[3].split("|")) if hole[2] is None else int(hole[2])))
+        end = hole.end()
+    rest = text[end:]
+    if "{" in rest or "}" in rest:
+        raise ValueError(f"{text!r} has a hole that is not understood: it must look like {{name:1}}, {{name/MS:1}} or {{name?no|yes}}")
+    return (*found, rest) if rest or not found else tuple(found)
+
+
+def pieces(parts):
+    """A text as plain strings and (function, decimals or words), its templates opened."""
+    found = []
+    for part in (parts,) if isinstance(parts, str) else parts:
+        found += template(part) if isinstance(part, str) else [part]
+    return tuple(found)
+
+
+def rows(views, *lines):
+    """Rows of a table: (label, template) once for each of `views`, functions of the view; None is the view itself."""
+    return tuple((label, *(template(text, at) for at in views)) for label, text in lines)
+
+
 def place(part, view):
-    """A place or size for this view: a function is called, a number stands."""
-    return part(view) if callable(part) else part
+    """A place or size for this view: a function is called, a name is read, a number stands."""
+    return quantity(part)(view) if isinstance(part, str) else part(view) if callable(part) else part
 
 
 def text(parts, view):
     """The text of `parts` for a view of numbers."""
     shown = []
-    for part in (parts,) if isinstance(parts, str) else parts:
+    for part in pieces(parts):
         if isinstance(part, str):
             shown.append(part)
         else:

@@ -18,6 +18,7 @@ def fragment(figure):
     spec = {
         "name": figure.name,
         "controls": [control.spec() for control in figure.controls],
+        "presets": {name: figure.texts(texts) for name, texts in figure.presets.items()},
         "constants": figure.constants,
         "axes": [[*numbers, int(a.xlog), int(a.ylog), *a.xlim, *a.ylim] for numbers, a in zip(transforms, figure.axes)],
     }
@@ -27,11 +28,11 @@ def fragment(figure):
     return "\n".join([
         f'<figure class="tp-live{" tp-tall" if figure.size[1] > TALL else ""}" id="{figure.name}" data-spec="{escape(json.dumps(spec, ensure_ascii=False))}">',
         f'<figcaption class="tp-caption"><strong>{escape(figure.title)}</strong> {escape(figure.caption)}</figcaption>',
-        f'<div class="tp-result"><div class="tp-readouts" aria-live="polite">{readouts}</div>',
+        f'<div class="tp-result">{_presets(figure)}<div class="tp-readouts" aria-live="polite">{readouts}</div>',
         f'<div class="tp-picture">{picture}</div></div>',
         '<p class="tp-note" role="status"></p>',
         '<div class="tp-controls">',
-        *(_control(figure, control) for control in figure.controls),
+        *(_control(figure, control, shown) for control in figure.controls),
         "</div>",
         _table(figure, shown),
         '<p class="tp-foot"><button type="button" class="tp-reset">Reset</button> '
@@ -41,14 +42,27 @@ def fragment(figure):
     ])
 
 
-def _control(figure, control):
+def _presets(figure):
+    """A list of the settings that the figure can show; "yours" stands for any other."""
+    if not figure.presets:
+        return ""
+    options = "".join(f'<option value="{escape(name)}">{escape(name)}</option>' for name in (*figure.presets, "yours"))
+    return f'<p class="tp-preset"><label>Shown: <select aria-label="{escape(figure.title)} Shown setting">{options}</select></label></p>'
+
+
+def _control(figure, control, shown):
+    note = described = ""
+    if control.silent:
+        name = f"{figure.name}-silent-{control.name}"
+        note = f'<p class="tp-silent" id="{name}">{escape(shown[f"silent-{control.name}"])}</p>'
+        described = f' aria-describedby="{name}"'
     identity, label = f"{figure.name}-set-{control.name}", escape(control.label)
     if control.kind == "choice":
         options = "".join(
             f'<option{" selected" if name == control.start else ""}>{escape(name)}</option>' for name in control.options
         )
         return (f'<div class="tp-control"><label for="{identity}">{label}</label>'
-                f'<select id="{identity}" data-control="{control.name}">{options}</select></div>')
+                f'<select id="{identity}" data-control="{control.name}"{described}>{options}</select>{note}</div>')
     return (
         f'<div class="tp-control"><label for="{identity}">{label}</label>'
         f'<span class="tp-typed"><input type="text" inputmode="decimal" data-typed="{control.name}" size="7" '
@@ -56,7 +70,7 @@ def _control(figure, control):
         f' {escape(control.unit)}</span>'
         f'<input type="range" id="{identity}" data-control="{control.name}" min="0" max="{len(control.texts) - 1}" '
         f'step="1" value="{control.texts.index(control.start)}" '
-        f'aria-valuetext="{escape(control.shown(control.start))}"></div>'
+        f'aria-valuetext="{escape(control.shown(control.start))}"{described}>{note}</div>'
     )
 
 
@@ -75,40 +89,41 @@ def _table(figure, shown):
 
 
 def script(figure):
-    """The figure's functions, registered for live.js."""
+    """The figure's functions, registered for live.js: one for all numbers, one for each curve, and the texts that print them."""
     recorded = figure.recorded
     used = {}
     for nodes in recorded.values():
         for node in nodes:
             used.update({formula.__name__: formula for formula in calls(node)})
-    derived = [f"[{json.dumps(name)}, {_function(recorded[name], single=True)}]" for name in figure.derived]
-    marks = []
+    numbers, marks, texts = [], [], []
     for mark in figure.marks:
-        over = f", {json.dumps(mark.over)}, {json.dumps(mark.samples)}" if mark.kind == "curve" else ""
-        head = f'"{mark.name}", "{mark.kind}", {mark.axes}, {_function(recorded[mark.name])}'
-        marks.append(f"[{head}{over}]")
-    texts = [f'["{name}", {_text(parts, recorded[name])}]' for name, parts in figure.all_texts.items()
-             if recorded[name]]
+        if mark.kind == "curve":
+            curve = printers.javascript_curve(mark.over, recorded[mark.name])
+            marks.append(f'["{mark.name}", "curve", {mark.axes}, {curve}, {json.dumps(mark.samples)}]')
+        else:
+            marks.append(f'["{mark.name}", "{mark.kind}", {mark.axes}, {len(numbers)}]')
+            numbers += recorded[mark.name]
+    for name, parts in figure.all_texts.items():
+        if recorded[name]:
+            texts.append(f'["{name}", {_text(parts, len(numbers))}]')
+            numbers += recorded[name]
     return (
         f"(window.tpFigures = window.tpFigures || {{}})[{json.dumps(figure.name)}] = fixed => {{\n"
         f"const F = {printers.javascript_library(used.values())};\n"
-        "return {\nderived: [" + ",\n".join(derived) + "],\nmarks: [" + ",\n".join(marks) + "],\n"
+        f"return {{\nnumbers: {printers.javascript_function(['v'], printers.interned(numbers), prefix='v.')},\n"
+        "marks: [" + ",\n".join(marks) + "],\n"
         "texts: [" + ",\n".join(texts) + "]};\n};"
     ).replace("</", "<\\/")
 
 
-def _function(nodes, single=False):
-    return printers.javascript_function(["v"], nodes, prefix="v.", single=single)
-
-
-def _text(parts, nodes):
-    numbers = iter(nodes)
-    pieces = []
+def _text(parts, first):
+    """A function of all numbers that prints one text; its own begin at index `first`."""
+    shown, at = [], first
     for part in parts:
         if isinstance(part, str):
-            pieces.append(json.dumps(part, ensure_ascii=False))
-        else:
-            number = printers.javascript_expression(next(numbers), "v.")
-            words = json.dumps(part[1], ensure_ascii=False) if isinstance(part[1], tuple) else None
-            pieces.append(f"{words}[{number}]" if words else f"fixed({number}, {part[1]})")
-    return "v => " + " + ".join(pieces)
+            shown.append(json.dumps(part, ensure_ascii=False))
+            continue
+        words = isinstance(part[1], tuple)
+        shown.append(f"{json.dumps(part[1], ensure_ascii=False)}[n[{at}]]" if words else f"fixed(n[{at}], {part[1]})")
+        at += 1
+    return "n => " + " + ".join(shown)

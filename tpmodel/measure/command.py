@@ -155,11 +155,14 @@ def fit(args):
         if base is None:
             raise ValueError(f"a log of vLLM needs --gpu, the card it ran on: one of {', '.join(gpus.gpus())}")
         log = printed.read_log(text)
+        told = log.get("utilisation_frac")
+        if args.util is not None and told is not None and told != args.util:
+            raise ValueError(f"util = {args.util:g} is not accepted: the log says {told:g}, and needs no --util")
         total = printed.overhead(log, base, args.util)
         key = f"{base.key}-measured" if args.name is None else key
         found = {key: fitting.from_log(base, own, log, total, f"vLLM's own log, {shown}", today)}
         log = {**log, **total, "overhead_bytes": total["overhead_bytes"][1]}
-        comments = [f"What vLLM printed: {shown}", *(f"{name}: {value}" for name, value in log.items())]
+        comments = [f"What vLLM printed: {shown}", *(f"{name}: {fitting.readable(name, value)}" for name, value in log.items())]
     else:
         raise inputs.refused("file", args.file, f"it must be {ACCEPTED}")
     if said:

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from datetime import date
 
 from .. import inputs
+from ..catalog.assumptions import assumed
 from ..formulas.collectives import allreduce_s, allreduce_wire_bytes, group_latency_s, protocol_allreduce_s
-from ..plan.wire import HOP_S
 from ..units import GIB
 from . import SCHEMA
 
@@ -18,7 +18,6 @@ BULK_BYTES = 16 * 2**20  # from here on the bandwidth shows
 MOST_ROWS = 200
 GPU_RATES = ("copy_bytes_per_s", "matvec_bytes_per_s", "matvec_small_bytes_per_s", "bf16_flop_per_s")
 HOST_RATES = {"pinned": "host_to_device_pinned_bytes_per_s", "pageable": "host_to_device_pageable_bytes_per_s"}
-PRODUCT_PART = "layers of a model reach this part of a bare product: 0.91 to 0.94 in prompts of 2,048 and 8,192 tokens on our two H200"
 SCALES = {"byte/s": ("GB/s", 1e9), "FLOP/s": ("TFLOP/s", 1e12), "s": ("us", 1e-6)}
 
 
@@ -34,22 +33,26 @@ def number(value, unit, source, day, kind="measured", **more):
 def fit_link(rows, ranks):
     """Bandwidth, latency and bulk latency that rows of (bytes, seconds) come closest to, each as (low, value, high), and how close.
 
-    The latency is the median of the smallest messages; the bandwidth is the slope between the two largest; the bulk latency is the one
-    of the rows' own t - V / B with the least sum of |log(predicted / measured)|. The ranges are as wide as the rows ask for.
+    The latency is the median of the smallest messages. The bandwidth is one of the slopes between large messages, the bulk latency one of the
+    rows' own t - V / B: the pair with the least sum of |log(predicted / measured)|. The ranges are as wide as the rows ask for.
     """
     small = [t for size, t in rows if size <= SMALL_BYTES]
-    big = sorted(row for row in rows if row[0] >= BULK_BYTES)[-2:]
-    if not small or len(big) < 2 or big[0][0] == big[1][0]:
-        raise ValueError(f"the all-reduces have {len(small)} messages of at most 1 KiB and {len(big)} sizes of at least 16 MiB: "
-                         "a fit needs one and two (all_reduce_perf -b 8 -e 256M -f 2)")
-    (first, first_s), (last, last_s) = big
-    if last_s <= first_s:
-        raise ValueError(f"the all-reduce of {last} bytes is not slower than that of {first} bytes: measure again, on an idle machine")
-    rate = (allreduce_wire_bytes(last, ranks) - allreduce_wire_bytes(first, ranks)) / (last_s - first_s)
+    big = sorted(row for row in rows if row[0] >= BULK_BYTES)
+    if not small or len({size for size, _ in big}) < 2:
+        raise ValueError(f"the all-reduces have {len(small)} messages of at most 1 KiB and {len(big)} of at least 16 MiB: "
+                         "a fit needs one small and two large sizes (all_reduce_perf -b 8 -e 256M -f 2)")
     start = statistics.median(small)
+    slopes = {(allreduce_wire_bytes(last, ranks) - allreduce_wire_bytes(first, ranks)) / (last_s - first_s)
+              for first, first_s in big for last, last_s in big if first < last and first_s < last_s}
+    if not slopes or big[-1][1] <= big[-2][1]:
+        raise ValueError(f"the all-reduce of {big[-1][0]} bytes is not slower than that of {big[-2][0]} bytes: measure again, on an idle machine")
+
+    def misfit(rate, bulk):
+        return sum(abs(math.log(protocol_allreduce_s(size, ranks, rate, start, bulk) / t)) for size, t in rows)
+
+    tried = [(rate, max(start, t - allreduce_s(size, ranks, rate, 0))) for rate in sorted(slopes) for size, t in rows]
+    rate, bulk = min(dict.fromkeys(tried), key=lambda pair: misfit(*pair))
     carry = {size: allreduce_s(size, ranks, rate, 0) for size, _ in rows}
-    candidates = sorted({max(start, t - carry[size]) for size, t in rows})
-    bulk = min(candidates, key=lambda one: sum(abs(math.log(protocol_allreduce_s(size, ranks, rate, start, one) / t)) for size, t in rows))
     errors = [abs(protocol_allreduce_s(size, ranks, rate, start, bulk) / t - 1) for size, t in rows]
     said = {"rows": len(rows), "median_abs_error_frac": statistics.median(errors), "worst_abs_error_frac": max(errors)}
     return _ranges(rows, carry, rate, start, bulk), said
@@ -76,14 +79,16 @@ def _ranges(rows, carry, rate, start, bulk):
 def link_entry(rows, ranks, name, source, day):
     """(the link as catalog fields, how close the fit is). The catalog's latency is of a pair: more GPUs' is taken down to that."""
     terms, said = fit_link(rows, ranks)
-    more_s = group_latency_s(0, ranks, HOP_S[""])
+    ring = assumed("link")  # NCCL's
+    more_s = group_latency_s(0, ranks, ring.link_latency_s)
     terms["allreduce_latency_s"] = tuple(max(0.0, end - more_s) for end in terms["allreduce_latency_s"])
-    where = {"link_bytes_per_s": f"slope of the two largest of {len(rows)} all-reduces between {ranks} GPUs",
+    where = {"link_bytes_per_s": f"slope between two large of {len(rows)} all-reduces between {ranks} GPUs",
              "allreduce_latency_s": "median up to 1 KiB" + (f", less {more_s * 1e6:g} us for the GPUs beyond two" if more_s else ""),
              "bulk_latency_s": "fitted to all of them"}
     units = {"link_bytes_per_s": "byte/s"}
-    return {"name": clean(name), **{term: number(mid, units.get(term, "s"), source, day, low=low, high=high, where=where[term])
-                                    for term, (low, mid, high) in terms.items()}}, said
+    found = {term: number(mid, units.get(term, "s"), source, day, low=low, high=high, where=where[term])
+             for term, (low, mid, high) in terms.items()}
+    return {"name": clean(name), **ring.said, **found, "link_latency_s": kept(ring.numbers["link_latency_s"])}, said
 
 
 def clean(text):
@@ -139,7 +144,11 @@ def _card(gpus, base, source, day):
                                           where="a copy, bytes read and written" if best is copy else "weights through matrix-vector products"),
              "bf16_flop_per_s": number(product[1], "FLOP/s", source, day, low=product[0], high=product[2], where="a matrix product",
                                        note="as reached, not of a data sheet")}
-    found["mfu_frac"] = number(0.92, "", PRODUCT_PART, day, kind="estimate", low=0.8, high=1.0)
+    found["mfu_frac"] = kept(assumed("measured-card").numbers["mfu_frac"]) | {"date": day}
+    copies = [ends for ends in (_rate(gpus, name) for name in HOST_RATES.values()) if ends]
+    if copies:
+        found["copy_bytes_per_s"] = number(copies[0][1], "byte/s", source, day, low=min(ends[0] for ends in copies), high=max(ends[2] for ends in copies),
+                                           where="from main memory, pinned where that works; low: not pinned")
     if matvec:
         ends = [min(1.0, end / best[1]) for end in (min((narrow or matvec)[1], matvec[0]), matvec[1], matvec[2])]
         found["achieved_frac"] = number(ends[1], "", source, day, low=ends[0], high=ends[2], where="weights through matrix-vector products, low: small matrices")
@@ -147,7 +156,7 @@ def _card(gpus, base, source, day):
 
 
 def entries(measured, key, base=None):
-    """({key: fields} of the GPUs, the copies from main memory and the link of a `measure` result, how close the link's fit is)."""
+    """({key: fields} of the GPUs and the link of a `measure` result, how close the link's fit is)."""
     gpus = measured.get("gpus")
     if measured.get("schema") != SCHEMA or not isinstance(gpus, list) or not gpus or not all(
             isinstance(gpu, dict) and isinstance(gpu.get("name"), str) and isinstance(gpu.get("ranges") or {}, dict) for gpu in gpus):
@@ -163,10 +172,6 @@ def entries(measured, key, base=None):
         raise ValueError("gpu is not accepted: the file has cards of several models")
     for name, same in models.items():
         found[f"{slug(name)}-measured"] = _card(same, base or {}, source, day)
-        for kind, what in HOST_RATES.items():
-            if rate := _rate(same, what):
-                found[f"host-{slug(name)}-{kind}"] = {"name": f"Main memory to {clean(name)}, {kind}", "copy_bytes_per_s": number(
-                    rate[1], "byte/s", source, day, low=rate[0], high=rate[2])}
     shared, said = measured.get("all_reduce"), None
     if shared is not None:
         if not isinstance(shared, dict) or not isinstance(shared.get("protocols"), dict):
@@ -193,6 +198,13 @@ def from_log(card, own, said, found, source, day):
         entry["reported_bytes"] = number(found["memory_bytes"], "byte", source, day)
     where = f"{found['utilisation_frac']:g} x memory, less {found['weights_bytes'] / GIB:.2f} GiB of weights, less what is left for the cache"
     return {**entry, "overhead_bytes": number(mid, "byte", source, day, kind="computed", low=low, high=high, where=where)}
+
+
+def readable(name, value):
+    """A number of a log for a comment: bytes in GiB, one value a worker."""
+    if isinstance(value, dict):
+        return ", ".join(f"{worker or 'one worker'} {one:g}" for worker, one in value.items())
+    return f"{value / GIB:.2f} GiB" if name.endswith("_bytes") else f"{value:,}"
 
 
 def toml(found, comments):

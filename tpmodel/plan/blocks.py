@@ -2,14 +2,13 @@
 
 from ..catalog.articles import MODEL, RANKS, setting
 from ..catalog.models import find_config
-from ..formulas import memory
 from ..vllm.engine import Setting, version
 from ..vllm.memory import plan_model
 
 
 def article_plan(engine="0.32", kv_dtype="fp8", drafts=0, model=MODEL.key, context_tokens=None, **more):
     """vLLM's plan for the article's 20 GB, 1.2 GiB and 0.92 of a card; `more` replaces numbers of its setting."""
-    pool = setting(**more)(memory.kv_pool_bytes)
+    pool = setting(**more).kv_pool_bytes
     config = find_config(model)
     rules = Setting(rules=version(engine), ranks=int(more.get("ranks", RANKS)), kv_dtype=kv_dtype,
                     context_tokens=context_tokens or config.native_tokens, drafts=drafts)

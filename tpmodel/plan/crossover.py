@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ..catalog.sourced import Entry, Sourced
-from . import placement, speed
+from ..catalog.sourced import Sourced
+from . import one_pass, placement
 
 SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
 HALVINGS = 30  # of the range on a log scale: nine digits
@@ -14,7 +14,7 @@ BATCHES = tuple(2**i for i in range(1, 11))
 def with_bandwidth(link, bytes_per_s):
     """The same link at another bandwidth, exactly known."""
     rate = Sourced(bytes_per_s, "byte/s", "computed", "the crossover's search", "today")
-    return Entry(link.key, link.name, {**link.numbers, "link_bytes_per_s": rate})
+    return replace(link, numbers={**link.numbers, "link_bytes_per_s": rate})
 
 
 def meeting_bytes_per_s(link, tp_rate, pp_rate):
@@ -38,24 +38,29 @@ def meeting_batch(tp_rate, pp_rate, fits):
     return next((batch for batch in BATCHES if (tp_rate(batch) > pp_rate(batch)) != first and fits(batch)), None)
 
 
-def crossovers(config, cards, link, layers, pools, setting, context_tokens, prompt_tokens, batch, mtp, part):
-    """{"link_bytes_per_s", "batch"} at which tensor parallel and the pipeline of these layers meet in `part`; None where they do not.
+def of_ways(config, machine, tried, setting, best, ask):
+    """Where tensor parallel meets the fastest pipeline, in what is compared; None unless both were tried and fit.
 
-    pools : {"tp", "pp"} -> bytes that the fullest GPU has for its cache
+    {"ahead": the faster on this link, "link_bytes_per_s", "batch"}: at which bandwidth and at which batch they are equal, None where they never are.
     """
-    placed = {kind: placement.place(config, cards, kind, stages) for kind, stages in (("tp", None), ("pp", tuple(layers)))}
+    fitting = [way for way in tried if way.fits]
+    pipelines = [way for way in fitting if way.placement.kind == "pp"]
+    tensor = next((way for way in fitting if way.placement.kind == "tp"), None)
+    if not pipelines or not tensor:
+        return None
+    both = {"tp": tensor, "pp": max(pipelines, key=lambda way: way.rate(ask.part))}
 
-    def rate(kind, wire, sequences):
-        here = placed[kind]
-        if part == "prefill":
-            return 1 / sum(speed.prompt_terms(config, here, wire, prompt_tokens, MID).values())
-        setting_here = replace(setting, ranks=here.ranks)
-        return sequences / sum(speed.decode_terms(config, here, setting_here, wire, context_tokens, sequences, mtp, MID).values())
+    def rate(kind, wire, sequences=ask.batch):
+        placed = both[kind].placement
+        here = replace(setting, ranks=placed.ranks)
+        tokens = best.prefill.prompt_tokens if ask.part == "prefill" else sequences
+        job = one_pass.prompt(here, tokens) if ask.part == "prefill" else one_pass.decode(here, best.context_tokens, sequences, ask.mtp)
+        return tokens / sum(seconds[MID] for seconds in one_pass.terms(config, placed, wire, job).values())
 
     def fits(sequences):
-        return all(placement.room_tokens(config, placed[kind], setting, pool, sequences) >= context_tokens for kind, pool in pools.items())
+        return all(placement.longest(config, way.placement, setting, way.memories, sequences) >= best.context_tokens for way in both.values())
 
-    return {
-        "link_bytes_per_s": meeting_bytes_per_s(link, lambda wire: rate("tp", wire, batch), lambda wire: rate("pp", wire, batch)),
-        "batch": meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b), fits) if part == "decode" else None,
-    }
+    link = machine.link
+    met = ask.part == "decode" and meeting_batch(lambda b: rate("tp", link, b), lambda b: rate("pp", link, b), fits) or None
+    return {"ahead": max(both, key=lambda kind: rate(kind, link)), "batch": met,
+            "link_bytes_per_s": meeting_bytes_per_s(link, lambda wire: rate("tp", wire), lambda wire: rate("pp", wire))}

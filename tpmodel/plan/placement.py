@@ -8,7 +8,7 @@ from ..formulas import memory, weights
 from ..units import GIB
 from ..vllm.engine import Refused, Setting, split_layers
 from ..vllm.memory import plan_model, state_bytes, token_bytes
-from .assume import CHUNK_TOKENS, overhead_bytes
+from .assume import CHUNK_TOKENS, of_model, overhead_bytes
 
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
 
@@ -22,7 +22,7 @@ class Placement:
     layers: tuple
     ranks: int
     weights_bytes: tuple
-    offloaded_bytes: float = 0.0  # in main memory, beside the weights of the one GPU
+    offloaded_bytes: float = 0.0  # in main memory, of all GPUs together
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,23 @@ def body_bytes(config, size=whole):
 
 
 def _stage(config, size, stages, i, tables):
-    """Bytes of stage i: its layers, what only the first or the last holds, and the embedding table on the stages in `tables`."""
-    here = body_bytes(config, size) * stages[i] / sum(stages)
-    here += _sum(config, ["vision"], size) if i == 0 else 0
-    here += _sum(config, LAST, size) if i == len(stages) - 1 else 0
+    """Bytes of stage i: its layers, and what a stage at its place holds beside them."""
+    return body_bytes(config, size) * stages[i] / sum(stages) + _ends_bytes(config, size, len(stages), i, tables)
+
+
+def _ends_bytes(config, size, count, i, tables):
+    """What only the first or the last of `count` stages holds, and the embedding table on the stages in `tables`."""
+    here = _sum(config, ["vision"], size) if i == 0 else 0
+    here += _sum(config, LAST, size) if i == count - 1 else 0
     return here + (_sum(config, ["embedding"], size) if i in tables else 0)
+
+
+def stage_bytes(config, count, i, layers):
+    """As loaded, of stage i of `count` with so many layers: its weights, and what this model's loading takes beside them."""
+    extra = of_model(config.name, "loaded_extra_bytes")
+    here = body_bytes(config, whole) * layers / len(config.order)
+    tables = {0, count - 1} if _tied(config) else {0}  # the last stage needs a copy as its head
+    return here + _ends_bytes(config, whole, count, i, tables) + (extra[1] if extra else 0.0)
 
 
 def _tied(config):
@@ -82,8 +94,7 @@ def place(config, cards, kind, layers=None):
     n, count = len(cards), len(config.order)
     if kind == "pp":
         stages = split_layers(count, n, layers)
-        tables = {0, n - 1} if _tied(config) else {0}  # the last stage needs a copy as its head
-        return Placement("pp", cards, stages, 1, tuple(_stage(config, whole, stages, i, tables) for i in range(n)))
+        return Placement("pp", cards, stages, 1, tuple(stage_bytes(config, n, i, stages[i]) for i in range(n)))
     if kind == "tp":
         if config.heads % n:
             raise Refused(f"ranks = {n} is not accepted: it must divide the {config.heads} attention heads of {config.name}")
@@ -91,7 +102,8 @@ def place(config, cards, kind, layers=None):
             if kv % n and n % kv:
                 raise Refused(f"ranks = {n} is not accepted: it must divide the {kv} key/value heads of {config.name}, or be a multiple of them")
     share = n if kind == "tp" else 1
-    return Placement(kind, cards if kind == "tp" else cards[:1], (count,), share, (config.weights_bytes / share,) * share)
+    extra = of_model(config.name, "loaded_extra_bytes")
+    return Placement(kind, cards if kind == "tp" else cards[:1], (count,), share, (config.weights_bytes / share + (extra[1] if extra else 0.0),) * share)
 
 
 def reads(config, placement, tokens):
@@ -120,11 +132,15 @@ def budgets(cards, util, reserves):
 
 
 def with_offload(config, placement, setting, budget, batch):
-    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context."""
+    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context.
+
+    The fullest GPU decides for all, as the engine's one number does.
+    """
     pool = plan_model(config, setting, 0.0)
-    room = budget - overhead_bytes(placement.cards[0], 0) - batch * (pool.needed_bytes + pool.block_bytes)
-    held = max(1.0, min(config.weights_bytes, room))
-    return replace(placement, kind="offload", weights_bytes=(held,), offloaded_bytes=config.weights_bytes - held)
+    room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget)) - batch * (pool.needed_bytes + pool.block_bytes)
+    whole_bytes = placement.weights_bytes[0]
+    held = max(1.0, min(whole_bytes, math.floor(room)))  # whole bytes: the cache of the context fits to the byte
+    return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks, offloaded_bytes=(whole_bytes - held) * placement.ranks)
 
 
 def cache_bytes(config, setting, context_tokens, layers=None):
@@ -159,7 +175,7 @@ def memories(config, placement, setting, budget, end):
     found = []
     for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, stage_layers(config, placement)):
         per_token, _, states = cache_bytes(config, setting, 0, order)
-        overhead = overhead_bytes(card, end)
+        overhead = overhead_bytes(config, card, end)
         pool = memory.kv_pool_bytes(vram_bytes=room, utilisation_frac=1, weights_bytes=held, overhead_bytes=overhead, ranks=1)
         found.append(Memory(card.key, held, per_token, states, overhead, room, pool))
     return tuple(found)
@@ -167,15 +183,14 @@ def memories(config, placement, setting, budget, end):
 
 def longest(config, placement, setting, found, batch=1):
     """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 when the weights leave no room."""
-    return room_tokens(config, placement, setting, min(gpu.kv_pool_bytes for gpu in found), batch)
+    room = min(gpu.kv_pool_bytes for gpu in found)
+    return int(pool(config, placement, setting, room / batch).fitting_tokens) if room > 0 else 0
 
 
-def room_tokens(config, placement, setting, pool_bytes, batch):
-    """The same from the bytes that the fullest GPU has for its cache."""
-    if pool_bytes <= 0:
-        return 0
+def pool(config, placement, setting, pool_bytes):
+    """The engine's own plan for so many bytes of cache on the fullest GPU."""
     stages = placement.layers if placement.kind == "pp" else ()
-    return int(plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes / batch).fitting_tokens)
+    return plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes)
 
 
 def engine_setting(rules, kv_dtype, context_tokens, drafts, ranks=1):

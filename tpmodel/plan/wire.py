@@ -1,9 +1,27 @@
-"""What one all-reduce over a link of the catalog costs, low to high, whatever protocol the link speaks."""
+"""What one all-reduce over a link of the catalog costs, low to high, by the protocol that the link says it speaks."""
 
+from ..catalog.assumptions import assumed
 from ..formulas import collectives
 
-HOP_S = {"nvlink": 0.6e-6, "": 1e-6}  # one more GPU, over PCIe where nothing else is said: NCCL's own cost table, src/graph/tuning.cc
-ONESHOT = "oneshot"  # links of this name send everything to everyone
+
+def protocol(link):
+    """How an all-reduce travels: ring or oneshot, as the link says, or as is taken of any link."""
+    return link.said.get("protocol", assumed("link").said["protocol"])
+
+
+def hop_s(link):
+    """Of one hop of a ring beyond the pair: the link's own, or that of any link."""
+    return link.values().get("link_latency_s", assumed("link").link_latency_s)
+
+
+def unsaid(link):
+    """What is taken of a link that does not say how it works, in words; empty where it says all."""
+    ring = protocol(link) == "ring"
+    taken = {"protocol": f'"{protocol(link)}"'} if "protocol" not in link.said else {}
+    if ring and "link_latency_s" not in link.numbers:
+        taken["link_latency_s"] = f"{hop_s(link) * 1e6:g} us"
+    words = ", ".join(f"{name} = {value}" for name, value in taken.items())
+    return f"{link.key} says no {' and no '.join(taken)}: taken as {words}" if taken else ""
 
 
 def bandwidth(link, end):
@@ -14,9 +32,13 @@ def bandwidth(link, end):
 def latency(link, ranks, end):
     """Of an all-reduce with almost nothing to carry. The catalog's is of two GPUs; at the fast end, where one kernel serves all, of any number."""
     pair = link.numbers["allreduce_latency_s"].base_range[2 - end]
-    chain = end < 2 and not link.key.startswith(ONESHOT)
-    hop = next(seconds for kind, seconds in HOP_S.items() if link.key.startswith(kind))
-    return collectives.group_latency_s(pair, ranks if chain else 2, hop)
+    chain = end < 2 and protocol(link) == "ring"
+    return collectives.group_latency_s(pair, ranks if chain else 2, hop_s(link))
+
+
+def oneshot(link):
+    """Whether every GPU sends everything to everyone at once."""
+    return protocol(link) == "oneshot"
 
 
 def numbers(link, ranks, end):
@@ -34,7 +56,7 @@ def allreduce_s(link, message_bytes, ranks, end):
     17.7
     """
     here = numbers(link, ranks, end)
-    if not link.key.startswith(ONESHOT):
+    if not oneshot(link):
         return collectives.protocol_allreduce_s(message_bytes, ranks, **here)
     rate, start = here["link_bytes_per_s"], here["allreduce_latency_s"]
     one = collectives.oneshot_allreduce_s(message_bytes, ranks, rate, start)

@@ -15,7 +15,6 @@ from pathlib import Path
 from ..inputs import exists, layers, real, refused, target, whole
 from .documents import Kept, batches, described, documents, save
 
-HUB = "https://huggingface.co/"
 PARTITION = "VLLM_PP_LAYER_PARTITION"
 DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}  # of the environment
 WARM_UP = 4  # documents
@@ -48,11 +47,10 @@ def known(model):
         return str(folder), layers if type(layers) is int and layers > 0 else None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
         raise refused("model", model, "it must be a folder with a config.json, or a name such as nvidia/Nemotron-3-Embed-8B-BF16")
-    for key, entry in models.models().items():
-        repository = entry.numbers["layers"].source.removeprefix(HUB)
-        # The numbers of other builds than the published one have its page as their source, too, but not its name.
-        if model in (key, repository) and repository.endswith("/" + entry.name):
-            return repository, int(entry.layers)
+    for key in models.shapes():
+        repository = models.repository(key)
+        if repository and model in (key, repository):
+            return repository, len(models.find_config(key).order)
     return model, None
 
 

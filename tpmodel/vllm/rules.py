@@ -6,13 +6,8 @@ from ..formula import formula
 
 @formula
 def layer_bytes_per_token(kv_heads, ranks, head_elements, value_head_elements, kv_element_bytes, kv_scale_bytes):
-    r"""Cache of one token in one attention layer on one GPU, $k_1 = \max(1, \lfloor n_{kv}/N \rfloor)\,((d + d_V)\, b_{kv} + s)$.
+    r"""Cache of one token in one attention layer on one GPU.
 
-    kv_heads, ranks : n_kv, N; with more GPUs than heads each GPU keeps one head [1]
-    head_elements, value_head_elements : d, d_V [1]
-    kv_element_bytes : b_kv; NVFP4 with its scales takes 9/16 [byte]
-    kv_scale_bytes : s per token and head; 8 for per-token-head quantisation, else 0 [byte]
-    returns : k_1 [byte/token]
     limits : no MLA; an index cache beside it is extra.
     source : vLLM 0.32, AttentionSpec
 
@@ -25,11 +20,8 @@ def layer_bytes_per_token(kv_heads, ranks, head_elements, value_head_elements, k
 
 @formula
 def latent_bytes_per_token(latent_elements, rope_elements, kv_element_bytes):
-    r"""Cache of one token in one MLA layer, $k_1 = (d_c + d_r)\, b_{kv}$: once, on every GPU.
+    r"""Cache of one token in one MLA layer: once, on every GPU.
 
-    latent_elements, rope_elements : d_c, d_r [1]
-    kv_element_bytes : b_kv [byte]
-    returns : k_1 [byte/token]
     limits : the fp8_ds_mla record is 656 bytes instead (512 + 16 of scales + 128 of BF16 rope).
     source : vLLM 0.32, MLAAttentionSpec
 
@@ -44,12 +36,7 @@ def state_page_bytes(value_heads, value_elements, key_heads, key_elements, state
                      element_bytes, ranks):
     r"""One state of one recurrent layer on one GPU: the recurrent state, and the last inputs of the convolution.
 
-    value_heads, value_elements, key_heads, key_elements : n_v, d_v, n_k, d_k; for Mamba-2 heads, head size, groups, state size [1]
-    state_element_bytes : b_s [byte]
-    convolution : its kernel size; drafts : tokens drafted a round, each keeps one more input [1]
-    element_bytes : of the convolution's inputs [byte]
-    ranks : N; splits the heads [1]
-    returns : S_1, whatever the context length [byte]
+    returns : S_1, whatever the context length
     limits : groups that N does not divide are first extended to N.
     source : vLLM 0.32, MambaStateShapeCalculator
 
@@ -65,11 +52,7 @@ def state_page_bytes(value_heads, value_elements, key_heads, key_elements, state
 def aligned_block_tokens(block_tokens, step_tokens, state_page_bytes, layer_bytes_per_token):
     r"""Tokens of a block in a hybrid: grown until an attention page holds one state.
 
-    block_tokens : the block asked for [token]
-    step_tokens : the kernels take multiples of it [token]
-    state_page_bytes : S_1; 0 without recurrent layers [byte]
-    layer_bytes_per_token : k_1 of an attention layer [byte/token]
-    returns : the block in use [token]
+    returns : the block in use
     limits : the state's page is then padded to the attention page.
     source : vLLM 0.32, Platform._align_hybrid_block_size
 
@@ -81,11 +64,8 @@ def aligned_block_tokens(block_tokens, step_tokens, state_page_bytes, layer_byte
 
 @formula
 def full_blocks(context_tokens, block_tokens):
-    r"""Blocks of one sequence in a group of full-attention layers, $\lceil c / B \rceil$.
+    r"""Blocks of one sequence in a group of full-attention layers.
 
-    context_tokens : c [token]
-    block_tokens : B [token]
-    returns : blocks [1]
     limits : one sequence.
     source : vLLM 0.32, FullAttentionSpec
 
@@ -99,12 +79,6 @@ def full_blocks(context_tokens, block_tokens):
 def chunk_blocks(window_tokens, in_flight, batch_tokens, context_tokens, block_tokens):
     r"""Blocks of one sequence in a group of chunked-attention layers: a chunk and the batches in flight.
 
-    window_tokens : w, the chunk [token]
-    in_flight : F [1]
-    batch_tokens : T_b [token]
-    context_tokens : c, an upper bound [token]
-    block_tokens : B [token]
-    returns : blocks [1]
     limits : as if every batch in flight belonged to this sequence.
     source : vLLM 0.32, ChunkedLocalAttentionSpec
 
@@ -118,12 +92,7 @@ def chunk_blocks(window_tokens, in_flight, batch_tokens, context_tokens, block_t
 def window_blocks(window_tokens, in_flight, batch_tokens, context_tokens, block_tokens):
     r"""Blocks of one sequence in a group of sliding-window layers: as a chunk of w - 1, and one more since it may start inside a block.
 
-    window_tokens : w [token]
-    in_flight : F [1]
-    batch_tokens : T_b [token]
-    context_tokens : c, an upper bound [token]
-    block_tokens : B [token]
-    returns : blocks; set by the batch more than by the window [1]
+    returns : blocks; set by the batch more than by the window
     limits : as if every batch in flight belonged to this sequence.
     source : vLLM 0.32, SlidingWindowSpec
 
@@ -137,10 +106,6 @@ def window_blocks(window_tokens, in_flight, batch_tokens, context_tokens, block_
 def state_blocks(drafts, cached, checkpoints):
     r"""States of one sequence in a group of recurrent layers: one, one a drafted token, and with prefix caching at least one more.
 
-    drafts : K [1]
-    cached : 1 with prefix caching (mode "align"), 0 without [1]
-    checkpoints : states kept besides, with prefix caching [1]
-    returns : blocks [1]
     limits : the older mode "all" keeps one a block of the context.
     source : vLLM 0.32, MambaSpec
 
@@ -154,9 +119,6 @@ def state_blocks(drafts, cached, checkpoints):
 def needed_bytes(request_blocks, block_bytes):
     r"""What vLLM says is needed for one sequence.
 
-    request_blocks : blocks of one sequence, all groups [1]
-    block_bytes : one block [byte]
-    returns : bytes [byte]
     limits : one sequence of the largest length.
     source : vLLM 0.32, _max_memory_usage_bytes_from_groups
 
@@ -168,11 +130,9 @@ def needed_bytes(request_blocks, block_bytes):
 
 @formula
 def pool_blocks(kv_pool_bytes, block_bytes):
-    r"""Blocks of the pool, $\lfloor P / b \rfloor$.
+    r"""Blocks of the pool.
 
-    kv_pool_bytes : P [byte]
-    block_bytes : one block [byte]
-    returns : blocks; one of them, the null block, is never given out [1]
+    returns : blocks; one of them, the null block, is never given out
     limits : the GPU with the fewest decides for all.
     source : vLLM 0.32, get_kv_cache_config_from_groups
 
@@ -186,8 +146,7 @@ def pool_blocks(kv_pool_bytes, block_bytes):
 def concurrency(pool_blocks, request_blocks):
     r"""Sequences of the largest length that the pool holds.
 
-    pool_blocks, request_blocks : of the pool, of one sequence [1]
-    returns : a number with a fraction [1]
+    returns : a number with a fraction
     limits : counts the null block too.
     source : vLLM 0.32, get_max_concurrency_for_kv_cache_config
 
@@ -201,9 +160,7 @@ def concurrency(pool_blocks, request_blocks):
 def printed_tokens(pool_blocks, request_blocks, context_tokens):
     r"""The "KV cache size" that vLLM prints: concurrency times the largest length.
 
-    pool_blocks, request_blocks : of the pool, of one sequence [1]
-    context_tokens : the largest length [token]
-    returns : tokens; moves with the largest length, so it is no capacity [token]
+    returns : tokens; moves with the largest length, so it is no capacity
     limits : older versions print whole blocks of one group instead.
     source : vLLM 0.32, get_kv_cache_capacity
 
@@ -217,12 +174,6 @@ def printed_tokens(pool_blocks, request_blocks, context_tokens):
 def fitting_tokens(pool_blocks, null_blocks, fixed_blocks, full_groups, block_tokens):
     r"""Longest sequence of the pool: what the fixed blocks leave, over the groups that grow.
 
-    pool_blocks : of the pool [1]
-    null_blocks : held back, 1 in recent versions [1]
-    fixed_blocks : of states and of windows that are full [1]
-    full_groups : groups of full-attention layers [1]
-    block_tokens : B [token]
-    returns : tokens [token]
     limits : longer than every window; at most the largest length is served.
     source : the inverse of needed_bytes; vLLM searches for it
 
