@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
-from tpmodel.formula import REGISTRY, Formula, View, formula
+from tpmodel.formula import REGISTRY, Formula, formula
+from tpmodel.view import View
 from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
 from tpmodel.live.listings import every_formula
 from tpmodel.tree import Node, walk
