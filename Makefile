@@ -39,7 +39,7 @@ serve: $(INSTALLED)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 lab: $(INSTALLED)
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
 
 # Run every notebook and store its outputs, without times, widget state and the version of Python.
 notebooks: $(INSTALLED)

@@ -1,9 +1,13 @@
 """The recorder: what it keeps, what it refuses, and that all forms of a formula agree to the bit."""
 
+import ast
 import csv
+import json
 import math
 import pickle
+import re
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +16,14 @@ from hypothesis import strategies as st
 
 from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
-from tpmodel.formula import REGISTRY, Formula, View, formula
-from tpmodel.formulas import collectives, decode, memory
+from tpmodel.formula import REGISTRY, Formula, formula
+from tpmodel.view import View
+from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
+from tpmodel.live.listings import every_formula
 from tpmodel.tree import Node, walk
 from tpmodel.vocabulary import DOMAINS, NAMES, check
 
+every_formula()  # loads every module, used or not
 FORMULAS = list(REGISTRY.values())
 SMALL = {"layers", "full_layers", "ranks", "kv_heads", "head_elements", "hidden"}
 
@@ -337,6 +344,22 @@ def test_every_name_of_the_vocabulary_is_used():
         for nodes in make().recorded.values():
             used |= {node.value for tree in nodes for node in walk(tree) if node.kind == "name"}
     assert set(NAMES) - used == set()
+
+
+def spoken(node):
+    """The names that a piece of code reads, and those in its templates."""
+    for part in ast.walk(node):
+        yield from (part.id,) if isinstance(part, ast.Name) else (part.attr,) if isinstance(part, ast.Attribute) else ()
+        yield from re.findall(r"\{(\w+)", part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else ()
+
+
+def test_every_formula_is_used():
+    """Outside itself: by another formula, a figure, the planner, a notebook."""
+    root = Path(__file__).resolve().parents[1]
+    cells = [cell for path in root.glob("notebooks/*.ipynb") for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    code = [path.read_text() for path in root.glob("tpmodel/**/*.py")] + ["".join(cell["source"]) for cell in cells]
+    used = {name for text in code for node in ast.parse(text).body for name in spoken(node) if name != getattr(node, "name", "")}
+    assert [form.__name__ for form in FORMULAS if form.__name__ not in used] == []
 
 
 def test_check_keeps_ints_exact():

@@ -114,7 +114,7 @@ def test_clean_leaves_nothing_of_ours(project):
 
 
 def tests(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments], cwd=ROOT, capture_output=True, text=True,
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments], cwd=ROOT, capture_output=True, text=True,
                           env={**{k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}, "PATH": "/nowhere", **environment})
 
 
