@@ -18,7 +18,7 @@ from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, formula
 from tpmodel.view import View
-from tpmodel.formulas import collectives, decode, linear, memory, prefill, speculation
+from tpmodel.formulas import collectives, decode, memory
 from tpmodel.live.listings import every_formula
 from tpmodel.tree import Node, walk
 from tpmodel.vocabulary import DOMAINS, NAMES, check

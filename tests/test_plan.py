@@ -6,15 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tpmodel.catalog.configs import parse_config
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.catalog.models import find_config, shapes
 from tpmodel.plan import assume, one_pass, placement
-from tpmodel.plan.line import share
 from tpmodel.plan.plan import plan
 from tpmodel.vllm.engine import Setting
 
@@ -249,32 +246,6 @@ def test_mtp_without_an_acceptance_is_a_stated_range():
     found, mid = (plan("qwen3.8-27b-nvfp4", PAIR, "tp", kv_dtype="fp8", mtp=3, acceptance=a) for a in (None, assume.ACCEPTANCE[1]))
     assert found["decode"]["mid"] == mid["decode"]["mid"] and found["decode"]["low"] < mid["decode"]["low"]
     assert any("accepted with a chance" in said for said in found["assumptions"])
-
-
-@pytest.mark.parametrize("model, dtype, fine", [
-    ("qwen3-8b", "fp8_ds_mla", False), ("deepseek-v3", "fp8_ds_mla", True), ("deepseek-v3", "nvfp4", False), ("qwen3-8b", "nvfp4", True),
-    ("deepseek-v3", "fp8", True)])
-def test_a_cache_format_is_for_one_kind_of_cache(model, dtype, fine):
-    ask = lambda: plan(model, ["h200"] * 16, "tp" if model != "qwen3-8b" else "pp", kv_dtype=dtype, link="nvlink-h200")
-    if fine:
-        assert f"--kv-cache-dtype {dtype}" in ask()["command"]
-    else:
-        with pytest.raises(ValueError, match=f"kv_dtype = '{dtype}' is not accepted: {model} has (a|no) latent cache"):
-            ask()
-
-
-def test_a_folder_that_looks_like_a_flag(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "--x").mkdir()
-    (tmp_path / "--x" / "config.json").write_text(json.dumps(shapes()["qwen3-8b"]))
-    for model in ("--x", "./--x", "--x/config.json"):
-        assert shlex.split(plan(model, ["rtx-4090"])["command"])[2] == "./--x"
-
-
-@given(st.floats(0.01, 1) | st.sampled_from([0.92, 0.9, 0.7, 1 / 3, 0.9999999, 0.9 + 1e-9]))
-def test_a_share_of_the_memory_is_never_rounded_up(frac):
-    text = share(frac)
-    assert frac - 1e-6 < float(text) <= frac and len(text) <= 9 and (len(repr(frac)) > 8 or float(text) == frac)
 
 
 def test_the_command_can_be_pasted(tmp_path):
