@@ -1,12 +1,7 @@
 """Everyone can use the pages: axe-core finds nothing serious, the keyboard reaches every control."""
 
 import pytest
-
-from tpmodel import figures
-
-CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
-FIGURES = {make().name: make() for make in figures.ALL}
-
+from test_page import FIGURES, opened  # noqa: F401
 
 SEVERAL = ("decode", "symbols", "unequal")  # notebooks' pages are all made alike
 
@@ -39,9 +34,8 @@ def test_axe_finds_nothing_serious(theme, browser, book):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, browser, book):
-    page = browser.new_page()
-    page.goto(f"{book.as_uri()}/{CHAPTER[name]}")
+def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, opened):  # noqa: F811
+    page = opened(name)
     expected = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button, a[href])`)].length""", name)
     page.locator(f"#{name} :is(input, select)").first.focus()
     seen = []
@@ -56,13 +50,11 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, browser,
         page.keyboard.press("Tab")
     assert len({html for html, _ in seen}) >= expected
     assert all(outline != "none" for _, outline in seen[1:])
-    page.close()
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_every_control_has_a_name_and_is_large_enough_to_touch(name, browser, book):
-    page = browser.new_page(viewport={"width": 360, "height": 740})
-    page.goto(f"{book.as_uri()}/{CHAPTER[name]}")
+def test_every_control_has_a_name_and_is_large_enough_to_touch(name, opened):  # noqa: F811
+    page = opened(name, 360, 740)
     boxes = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button)`)].map(element => {
       const box = element.getBoundingClientRect();
       const label = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent;
@@ -71,4 +63,3 @@ def test_every_control_has_a_name_and_is_large_enough_to_touch(name, browser, bo
     for label, width, height in boxes:
         assert label
         assert width >= 40 and height >= 40, f"{label}: {width:.0f} x {height:.0f}"
-    page.close()

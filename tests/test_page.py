@@ -13,11 +13,6 @@ FIGURES = {make().name: make() for make in figures.ALL}
 CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 
 
-@pytest.fixture
-def addresses(book, served):
-    return {"file": book.as_uri(), "http": served}
-
-
 def open_page(browser, address, path, **options):
     """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of the page's."""
     page = browser.new_page(**options)
@@ -27,6 +22,23 @@ def open_page(browser, address, path, **options):
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
     return page
+
+
+@pytest.fixture(scope="module")
+def opened(browser, book):
+    """A figure's chapter, loaded once in a module; every time the figure starts from its defaults, light and wide."""
+    pages = {}
+
+    def reopened(name, width=1280, height=900, theme="light"):
+        page = pages.get(CHAPTER[name]) or pages.setdefault(CHAPTER[name], open_page(browser, book.as_uri(), CHAPTER[name]))
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        page.click(f"#{name} .tp-reset")
+        return page
+
+    yield reopened
+    for page in pages.values():
+        page.close()
 
 
 def numbers(text):
@@ -106,10 +118,10 @@ OVER_HTTP = ("decode-time", "context-budget", "unequal-speeds")  # the same page
 
 
 @pytest.mark.parametrize("name, way", [(name, "file") for name in FIGURES] + [(name, "http") for name in OVER_HTTP])
-def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser, addresses):
+def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser, served, opened):
     """From the defaults, slid, chosen and typed; no move is silent: the page changes, or the control's note shows."""
     figure = FIGURES[name]
-    page = open_page(browser, addresses[way], CHAPTER[name])
+    page = opened(name) if way == "file" else open_page(browser, served, CHAPTER[name])
     rng = random.Random(7)
     start = same(page, figure, {})
     for control in figure.controls:
@@ -123,13 +135,12 @@ def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser,
         page.click(f"#{name} .tp-reset")
         assert page_geometry(page, figure) == start
     assert page.said == []
-    page.close()
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_random_settings_of_all_controls(name, browser, book):
+def test_random_settings_of_all_controls(name, opened):
     figure = FIGURES[name]
-    page = open_page(browser, book.as_uri(), CHAPTER[name])
+    page = opened(name)
     rng = random.Random(11)
     for _ in range(3):
         texts = {}
@@ -137,7 +148,6 @@ def test_random_settings_of_all_controls(name, browser, book):
             texts[control.name] = rng.choice(control.texts if control.kind == "slider" else tuple(control.options))
             move(page, figure, control, texts[control.name])
         same(page, figure, texts)
-    page.close()
 
 
 def test_keyboard_typing_link_and_reset(browser, book):
@@ -212,20 +222,18 @@ def test_no_page_asks_another_origin_or_complains(browser, book, served):
             page.close()
 
 
-def test_mathematics_is_drawn(browser, book):
-    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+def test_mathematics_is_drawn(opened):
+    page = opened("decode-time")
     page.wait_for_selector(".katex")
     assert page.locator("div.math .katex").count() >= 6
     assert page.locator(".katex-error").count() == 0
-    page.close()
 
 
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_screenshots_and_no_sideways_scroll(name, width, theme, browser, book, request):
-    page = open_page(browser, book.as_uri(), CHAPTER[name], viewport={"width": width, "height": 900})
-    page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+def test_screenshots_and_no_sideways_scroll(name, width, theme, opened, request):
+    page = opened(name, width, theme=theme)
     folder = request.config.rootpath / "tests" / "screenshots"
     folder.mkdir(exist_ok=True)
     page.locator(f"#{name}").screenshot(path=folder / f"{name}-{width}-{theme}.png")
@@ -234,4 +242,3 @@ def test_screenshots_and_no_sideways_scroll(name, width, theme, browser, book, r
       parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width
       / text.ownerSVGElement.viewBox.baseVal.width))""", name)
     assert smallest >= 9.5, f"smallest text {smallest:.1f} px"
-    page.close()

@@ -135,6 +135,6 @@ def test_the_notebooks_hold_and_the_tests_pass(copy):
     pytest_ = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
     status, said = run(copy, *pytest_, "--nbval", *(f"notebooks/{stem}.ipynb" for stem in sorted(set(STORED.values()))))
     assert status == 0, said
-    status, said = run(copy, *pytest_, "-m", "not browser and not book", "-k", "your or stem or symbols or specs or vocabulary or formula_is_used",
+    status, said = run(copy, *pytest_, "-m", "not browser and not book", "-k", "your or measured-link or stem or symbols or specs or vocabulary or formula_is_used",
                        "tests/test_catalog.py", "tests/test_formula.py", "tests/test_figures.py", "tests/test_plan.py", "tests/test_book.py")
     assert status == 0, said

@@ -65,10 +65,15 @@ def find_config(name):
     20.6
     """
     if name in shapes():
-        return parse_config(shapes()[name], None, name)
+        return _named(name)
     if name and inputs.exists(name, "model"):
         return read_config(name)
     raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
+
+
+@lru_cache(maxsize=None)
+def _named(name):
+    return parse_config(shapes()[name], None, name)
 
 
 def by_name(text):
