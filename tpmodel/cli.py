@@ -154,7 +154,8 @@ def _signals():
     def end(number, _):
         raise Ended(number)
 
-    mine = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) and signal.getsignal(number) == signal.SIG_DFL]
+    mine = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    mine = [number for number in mine if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores one
     if threading.current_thread() is not threading.main_thread():
         mine = []
     for number in mine:
@@ -172,7 +173,7 @@ def main(arguments=None):
     try:
         with _signals():
             arguments = sys.argv[1:] if arguments is None else arguments
-            for lost in (text for text in arguments if text.startswith("--") and text.endswith("=--")):  # argparse makes a list of it
+            for lost in (text for text in arguments if text.startswith("--") and text.endswith("=--")):  # a list to argparse
                 raise inputs.refused(lost[2:-3], "--", "give it another value")
             args = parser().parse_args(arguments)
             who = f"tpmodel {args.command}"
@@ -184,8 +185,8 @@ def main(arguments=None):
         return 0
     except KeyboardInterrupt as stop:
         number = stop.args[0] if isinstance(stop, Ended) else signal.SIGINT
-        kept = getattr(stop, "kept", "")
-        return _ended(who, f"stopped by {'Ctrl-C' if number == signal.SIGINT else signal.Signals(number).name}{kept and ': '}{kept}", 128 + number)
+        by, kept = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name, getattr(stop, "kept", "")
+        return _ended(who, f"stopped by {by}{kept and ': '}{kept}", 128 + number)
     except OSError as error:  # files are named where they are read and written; what is left is stdout
         return _ended(who, f"{error.filename or 'standard output'}: {inputs.cause(error)}", 2)
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:

@@ -1,7 +1,7 @@
-"""What a user gives, read in one place: files, numbers, lists of layers; and results written whole. A refusal is one line.
+"""What a user gives, read in one place: files, numbers, layers; and results written whole. A refusal is one line.
 
-Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign, a point and an exponent at
-most: no underscores, no other digits, no nan, no inf.
+Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign, a point
+and an exponent at most: no underscores, no other digits, no nan, no inf.
 """
 
 import os
@@ -50,7 +50,7 @@ def exists(path, name):
 
 
 def read_bytes(path, name, most, wanted, start=False):
-    """The bytes of a user's regular file of at most `most` bytes, or only its first ones (start); a refusal names field, file and cause."""
+    """The bytes of a regular file of at most `most`, or only its first ones (start); a refusal names field, file and cause."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder the system says so itself
@@ -71,7 +71,8 @@ def read_text(path, name, most, wanted):
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise refused(name, path, f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x}): it must be {wanted}") from None
+        what = f"line {line} is not UTF-8 (byte 0x{data[error.start]:02x})"
+        raise refused(name, path, f"{what}: it must be {wanted}") from None
 
 
 def as_whole(text):
@@ -116,7 +117,8 @@ def layers(text, name="layers", count=None, total=None):
     (20, 14)
     """
     found = [as_whole(part) if part.strip().isdigit() else None for part in text.split(",")]
-    wanted = f"it must be {f'{count} ' if count else ''}whole numbers >= 1 with a comma between{f', {total} in all' if total else ', such as 20,14'}"
+    wanted = f"it must be {f'{count} ' if count else ''}whole numbers >= 1 with a comma between"
+    wanted += f", {total} in all" if total else ", such as 20,14"
     if None in found or min(found) < 1 or count and len(found) != count:
         raise refused(name, text, wanted)
     if total and sum(found) != total:
@@ -125,7 +127,7 @@ def layers(text, name="layers", count=None, total=None):
 
 
 def target(path, name, force, source=None):
-    """The Path of a result, which may be written: nothing stands there, or a file that `force` replaces; never the `source`."""
+    """The Path of a result, which may be written: nothing is there, or a file that `force` replaces; never the `source`."""
     path = Path(path)
     try:
         if path.is_dir() or path.exists() and not path.is_file():

@@ -1,6 +1,6 @@
-"""Patterns over names of modules: shell wildcards, and regular expressions of the kinds that configs use, in bounded time.
+"""Patterns over names of modules: shell wildcards, and the regular expressions that configs use, in bounded time.
 
-All places of a name that a pattern can have come to are the bits of one integer: a pattern takes one step for each of its parts.
+All places of a name that a pattern can have come to are the bits of one integer: one step for each part of a pattern.
 """
 
 import re
@@ -13,8 +13,8 @@ LETTER = re.compile(r"\\[^A-Za-z0-9]|[^\\\[\](){}*+?|^$]")
 TIMES = re.compile(r"([*+?])\??")
 GLOB = re.compile(r"\[!?\]?[^\]]*\]|.", re.S)
 LONGEST = 200  # letters of a pattern
-ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as [0-9], groups and |, "
-            "with *, + or ? behind a letter or a class, ? behind a group")
+ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as [0-9], "
+            "groups and |, with *, + or ? behind a letter or a class, ? behind a group")
 
 
 class Unread(ValueError):
@@ -22,7 +22,7 @@ class Unread(ValueError):
 
 
 def _ways(text, at=0):
-    """(alternatives, where they end); an alternative is a list of parts (kind, what, how often), kind one of text, set, group, ^, $."""
+    """(alternatives, where they end); each is a list of (kind, what, how often), kind one of text, set, group, ^, $."""
     ways = [[]]
     while at < len(text) and text[at] != ")":
         if text[at] == "|":
@@ -76,7 +76,7 @@ def _steps(ways):
 
 
 class Pattern:
-    """A pattern of a config; what is not read is an Unread. Called with a Name, whether that begins with it (re:) or is it (wildcards)."""
+    """A pattern of a config; what is not read is an Unread. Of a Name: whether it begins with it (re:) or is it."""
 
     def __init__(self, text):
         body = text[3:] if text.startswith("re:") else "".join(map(_of_glob, GLOB.findall(text))) + "$"

@@ -52,7 +52,8 @@ class Formats:
         if q.get("kv_cache_quant_algo") == "FP8" or isinstance(scheme, dict) and scheme.get("num_bits") == 8:
             self.kv_dtype = "fp8"
         self._defaults(q)
-        steps = sum(pattern.steps for pattern in [*self.plain_patterns.values(), *(pattern for pattern, _ in self.patterns)])
+        every = [*self.plain_patterns.values(), *(pattern for pattern, _ in self.patterns)]
+        steps = sum(pattern.steps for pattern in every)
         if steps > MOST_STEPS:
             raise refuse("parts of the patterns of the quantised modules", steps, f"at most {MOST_STEPS} in all")
 

