@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpmodel.catalog.layers import Layers, State, spread
+from tpmodel.figures.context import BLOCKED, context_budget
 from tpmodel.units import GIB, MIB
 from tpmodel.vllm import rules
 from tpmodel.vllm.engine import Refused, Setting, split_layers, version
@@ -209,3 +210,15 @@ def test_what_fits_is_the_largest_that_fits(pool_gib, short, longer, dtype):
     assert low.needed_bytes <= high.needed_bytes and low.fitting_tokens <= high.fitting_tokens
     if not high.fits and high.fitting_tokens:
         assert ask(int(high.fitting_tokens)).fits and not ask(int(high.fitting_tokens) + 1).fits
+
+
+@pytest.mark.parametrize("full_layers", [4, 16, 31, 33, 48, 64, 71, 73, 96])
+@pytest.mark.parametrize("kv_dtype", ["BF16", "FP8"])
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_the_blocks_of_figure_5_are_the_planners(full_layers, kv_dtype, ranks):
+    """For hybrids of other proportions too: how layers share a block decides."""
+    v = context_budget().view({"counting": BLOCKED, "full_layers": str(full_layers), "kv_dtype": kv_dtype, "native": "1M", "vram_bytes": "40",
+                               "tp": f"{ranks} GPU{'s' * (ranks > 1)}"})
+    asked = Setting(rules=version("0.33"), ranks=ranks, kv_dtype=kv_dtype.lower(), context_tokens=1048576)
+    found = plan((FULL,) * full_layers + (GDN,) * 48, asked, v.kv_pool_bytes)
+    assert (v.longest_tokens, v.pool_blocks, v.block_bytes) == (found.fitting_tokens, found.pool_blocks, found.block_bytes)

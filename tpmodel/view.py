@@ -156,23 +156,28 @@ class View:
         if isinstance(recipe, str):
             return Why(name, value, "same as", recipe, (self.why(recipe),))
         if recipe is not None:
-            read = self._read_by(recipe)
-            return Why(name, value, "recipe", (recipe.__doc__ or "of this place").strip(), tuple(map(self.why, read)))
+            read = tuple(view.why(name) for view, name in self._read_by(recipe))
+            return Why(name, value, "recipe", (recipe.__doc__ or "of this place").strip(), read)
         return Why(name, value, "formula", f"{form.__module__}.{form.__name__}", tuple(map(self.why, form.parameters)))
 
     def _read_by(self, recipe):
-        """The names that a recipe reads itself, in order."""
-        read = []
+        """What a recipe reads itself, in order: (view, name), also of views that it extends."""
+        read = {}
 
-        class Reader:
-            def __getattr__(_, name):
-                if name in self or formula_of(name):
-                    read.append(name)
-                return getattr(self, name)
+        def reader(view):
+            class Reader:
+                def __getattr__(_, name):
+                    if name in ("extended", "given"):
+                        return lambda **more: reader(getattr(view, name)(**more))
+                    if name in view or formula_of(name):
+                        read[name, id(view)] = view, name
+                    return getattr(view, name)
 
-            def __call__(_, wanted, **given):
-                read.extend(name for name in wanted.parameters if name not in given)
-                return self(wanted, **given)
+                def __call__(_, wanted, **given):
+                    read.update(((name, id(view)), (view, name)) for name in wanted.parameters if name not in given)
+                    return view(wanted, **given)
 
-        recipe(Reader())
-        return tuple(dict.fromkeys(read))
+            return Reader()
+
+        recipe(reader(self))
+        return tuple(read.values())
