@@ -154,6 +154,15 @@ def test_no_setting_of_another_control_silences_one(figure):
                     assert any(changed or noted for _, changed, noted in found), f"{control.label} is silent at {base}"
 
 
+@by_name
+def test_no_readout_tells_a_negative_amount(figure):
+    """Or one of what does not exist: a text chooses other words there."""
+    for base in ({control.name: text} for control in figure.controls for text in some(control, 4)):
+        for name, said in figure.shown_texts(base).items():
+            if name.startswith("readout-"):
+                assert not re.search(r"(?<![\w/])-\d|–", said), f"{said} at {base}"
+
+
 def test_a_note_stands_beside_its_control():
     figure = FIGURES[0]
     assert "KV cache stored as = FP8\n" in figure.describe()

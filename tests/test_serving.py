@@ -47,6 +47,11 @@ def test_the_gap_undoes_the_decode_step():
     assert decode.gap_allreduce_s(1, 1e6, 0.02, 0, 64) == 0
 
 
+def test_the_alarm_does_not_blame_what_the_reads_explain():
+    said = figures.alarm().shown_texts({"achieved_frac": "0.5"})
+    assert "explains it all" in said["readout-ratio"] and "nothing to explain" in said["readout-gap"]
+
+
 @pytest.mark.parametrize("rate, tokens, words", [("30", "1", "suspect"), ("40", "1", "plausible"), ("60", "1", "beyond the bound"), ("60", "1.5", "plausible")])
 def test_the_alarm_says(rate, tokens, words):
     assert words in figures.alarm().shown_texts({"decode_tokens_per_s": rate, "round_tokens": tokens})["readout-ratio"]

@@ -75,8 +75,8 @@ def fitting_tokens(v):
 
 
 def _break_even(v):
-    """The overhead at which nothing is left and nothing missing."""
-    return ops.maximum(0, left(v) + v.overhead_bytes)
+    """The overhead at which nothing is left and nothing missing; below zero where none fits."""
+    return left(v) + v.overhead_bytes
 
 
 def _verdict(v):
@@ -140,12 +140,12 @@ def card_memory():
                         (_fits, ("is missing", "is left")), " on each card, the cache of ",
                         (lambda v: _size(v) / v.kv_bytes_per_token, 0), " tokens."),
             "decides": ((_verdict, (
-                "The weights alone exceed what the engine may take. ",
-                "Not even without any overhead. ",
+                "The weights alone exceed what the engine may take. ", "Not even without any overhead. ",
                 f"Even the lowest estimated overhead, {LOW} GiB, is too much. ",
                 "The overhead decides, an estimate. ",
                 f"It fits even with the highest estimated overhead, {HIGH} GiB. ")),
-                "Just enough would be an overhead of ", (lambda v: _break_even(v) / GIB, 2), " GiB."),
+                (lambda v: ops.where(_verdict(v) > 1, 1, 0), (
+                    "", ("Just enough would be an overhead of ", (lambda v: _break_even(v) / GIB, 2), " GiB.")))),
         },
         table=Table("GiB on each card", ("", "yours", f"overhead {LOW}", f"overhead {HIGH}"), (
             *(_row(label, lambda v, size=size: size(v) / GIB) for _, _, label, size in PARTS),

@@ -49,6 +49,9 @@ def _crossing(name, element_bytes, color, shape):
                   color, shape=shape)
 
 
+_BUDGET = ("Budget for the KV cache ", (lambda v: v.kv_pool_bytes / GIB, 2), " GiB on each GPU")
+
+
 def _cells(function, decimals):
     return tuple((((lambda v, b=b: function(v, b)), decimals),) for b in (2, 1))
 
@@ -93,9 +96,9 @@ def context_budget():
             "largest": ((lambda v: v(memory.max_context_tokens), 0), " tokens is the largest context: ",
                         (_limit, ("the weights and buffers leave no room for a cache.", "the memory is full there.",
                                   "the model's native limit, by division. (An engine counts in blocks.)"))),
-            "budget": ("Budget for the KV cache ", (lambda v: v.kv_pool_bytes / GIB, 2), " GiB on each GPU (",
-                       (lambda v: ops.where(v.typed_pool_bytes > 0, 1, 0), ("from the card", "as typed")),
-                       "); one token takes ", (lambda v: v.kv_bytes_per_token / 1024, 1), " KiB."),
+            "budget": ((lambda v: ops.where(v.kv_pool_bytes < 0, 0, ops.where(v.typed_pool_bytes > 0, 2, 1)), (
+                           ("Weights and buffers are ", (lambda v: 0 - v.kv_pool_bytes / GIB, 2), " GiB too much for each GPU"),
+                           (*_BUDGET, " (from the card)"), (*_BUDGET, " (as typed)"))), "; one token takes ", (lambda v: v.kv_bytes_per_token / 1024, 1), " KiB."),
         },
         table=Table("On each GPU", ("", "BF16 KV", "FP8 KV"), (
             ("KiB per token", *_cells(lambda v, b: _per_token(v, b) / 1024, 1)),

@@ -1,5 +1,6 @@
 """Figure 6: the same all-reduces in decode and in a prompt; and the time of a prompt against its length."""
 
+from .. import ops
 from ..catalog.articles import GPU, LINK, MODEL
 from ..catalog.links import link
 from ..evidence.prompts import PARTS, points
@@ -92,6 +93,11 @@ def _table():
     ))
 
 
+def _split(*parts, one=""):
+    """A part of a text that speaks of all-reduces: `one` where there are none."""
+    return (lambda v: ops.where(v.ranks < 2, 0, 1), (one, parts))
+
+
 def _share(*names):
     """The parts of the prompt up to and with the last of `names`, in percent."""
     return lambda v: 100 * sum((getattr(whole(v), name) for name in names), 0) / whole(v).prefill_s
@@ -104,7 +110,7 @@ def message_time():
         name="message-time",
         title="The same all-reduces in decode and in a prompt.",
         caption="Above: one all-reduce against its message. Below: what they take of one decode step and of the whole prompt, in percent.",
-        controls=_controls("8192", ONE_CHUNK),
+        controls=_controls("8192", ONE_CHUNK, ONE_GPU),
         constants=SHAPE | DECODE,
         derived=ALLREDUCES | {
             "token_bytes": lambda v: _payload(v, 1),
@@ -129,13 +135,14 @@ def message_time():
             bar("prompt-comm", -1, _share("linear_s", "attention_s"), 100, "red", "all-reduces", axes=1),
         ),
         readouts={
-            "prompt": ("Prompt: ", (lambda v: whole(v).prefill_s, 2), " s, of which the all-reduces are ",
-                       (lambda v: 100 * whole(v).prefill_share_frac, 0), " %: each carries ", (lambda v: v.chunk_bytes / MIB, 1),
-                       " MiB in ", (lambda v: _one_s(v, v.chunk_bytes) / MS, 2), " ms."),
-            "decode": ("Decode: ", (lambda v: _step(v) / MS, 1), " ms a token, of which the all-reduces are ",
-                       (lambda v: 100 * _call(v) / _step(v), 0), " %: each carries ", (lambda v: v.token_bytes / KIB, 0),
-                       " KiB in ", (lambda v: _one_s(v, v.token_bytes) / US, 1), " µs."),
-            "even": ("Latency and bytes weigh the same at ", (lambda v: v(collectives.even_message_bytes) / KIB, 0), " KiB."),
+            "prompt": ("Prompt: ", (lambda v: whole(v).prefill_s, 2), " s", _split(
+                ", of which the all-reduces are ", (lambda v: 100 * whole(v).prefill_share_frac, 0), " %: each carries ",
+                (lambda v: v.chunk_bytes / MIB, 1), " MiB in ", (lambda v: _one_s(v, v.chunk_bytes) / MS, 2), " ms"), "."),
+            "decode": ("Decode: ", (lambda v: _step(v) / MS, 1), " ms a token", _split(
+                ", of which the all-reduces are ", (lambda v: 100 * _call(v) / _step(v), 0), " %: each carries ",
+                (lambda v: v.token_bytes / KIB, 0), " KiB in ", (lambda v: _one_s(v, v.token_bytes) / US, 1), " µs"), "."),
+            "even": (_split("Latency and bytes weigh the same at ", (lambda v: v(collectives.even_message_bytes) / KIB, 0), " KiB.",
+                            one="One GPU makes no all-reduce."),),
         },
         table=_table(),
         size=(4.6, 4.6),

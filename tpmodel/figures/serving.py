@@ -60,19 +60,19 @@ def gap(v):
     return v(decode.gap_allreduce_s, weight_read_s=v(decode.weight_read_s), kv_read_s=v(decode.kv_read_s))
 
 
+def _left(v):
+    """0: the reads leave nothing, 1: something on one GPU, 2: something on several."""
+    return ops.where(gap(v) <= 0, 0, ops.where(v.ranks < 2, 1, 2))
+
+
 def _verdict(v):
-    """0: beyond the bound, 1: plausible, 2: suspect, 3: suspect, and no link to blame."""
-    return ops.where(ratio(v) > 1, 0, ops.where(ratio(v) >= ALARM_FRAC, 1, ops.where(v.ranks < 2, 3, 2)))
+    """0: beyond the bound, 1: plausible, 2: low as the reads are, 3: suspect with no link to blame, 4: suspect."""
+    return ops.where(ratio(v) > 1, 0, ops.where(ratio(v) >= ALARM_FRAC, 1, 2 + _left(v)))
 
 
 def _explains(v):
     """What so long an all-reduce would be: 0 a fast kernel, 1 NCCL through the host, 2 more than a link takes."""
     return ops.where(gap(v) / US <= LINK_US[0], 0, ops.where(gap(v) / US <= LINK_US[1], 1, 2))
-
-
-def _left(v):
-    """0: the reads leave nothing, 1: something on one GPU, 2: something on several."""
-    return ops.where(gap(v) <= 0, 0, ops.where(v.ranks < 2, 1, 2))
 
 
 def alarm():
@@ -112,8 +112,9 @@ def alarm():
             "ratio": ((ratio, 2), "× the bound of ", (lambda v: v.round_tokens / _reads(v), 1), " tokens/s: ", (_verdict, (
                 "beyond the bound. Check tokens per step (speculative decoding?) and the bytes that are read.",
                 "plausible.",
-                "suspect. Look at the link, at launches without CUDA graphs, at the lanes, at heat.",
-                "suspect. Look at launches without CUDA graphs, at heat."))),
+                "low, and the achieved fraction that you set explains it all.",
+                "suspect. Look at launches without CUDA graphs, at heat.",
+                "suspect. Look at the link, at launches without CUDA graphs, at the lanes, at heat."))),
             "gap": ("The reads leave ", (lambda v: ops.maximum(0, step(v) - achieved(v)), 1), " ms a step: ", (_left, (
                 "nothing to explain.",
                 "one GPU makes no all-reduce, so no link explains them.",
@@ -177,7 +178,8 @@ def speculation():
         ),
         readouts={
             "rate": ((confirmed, 1), " tokens/s, ", (lambda v: confirmed(v) / plain(v), 2), "× plain decoding at ", (plain, 1), " tokens/s",
-                     (lambda v: ops.where(confirmed(v) < plain(v), 1, 0), (".", ": the drafts cost more than they gain."))),
+                     (lambda v: ops.where(confirmed(v) >= plain(v), 0, ops.where(v.drafts > 0, 1, 2)), (
+                         ".", ": the drafts cost more than they gain.", ": no drafts, but the launches of a round."))),
             "round": ((lambda v: v(spec.round_tokens), 2), " tokens a round of ", (lambda v: round_time(v) / MS, 1), " ms: verify ",
                       (lambda v: v(spec.verify_s) / MS, 1), ", drafts ", (lambda v: v.drafts * v(spec.draft_s) / MS, 1), ", rest ",
                       (lambda v: v.round_overhead_s / MS, 1), ". ", (per_confirmed, 0), " all-reduces a confirmed token."),

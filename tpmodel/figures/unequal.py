@@ -105,6 +105,7 @@ def _more(index):
 def unequal_speeds():
     """Predicted and measured time of a token for each configuration, live."""
     rows = {name: -i for i, name in enumerate(ROWS)}
+    more = lambda v: _more(0)(v) + _more(2)(v)
     return Figure(
         name="unequal-speeds",
         title="Was it the card or the cable?",
@@ -133,8 +134,10 @@ def unequal_speeds():
                    (_speed("yours"), 0), " tokens/s, paced by the ",
                    (lambda v: ops.where(a2.stages(v, v.first_layers)["first_s"] > a2.stages(v, v.first_layers)["last_s"], 1, 0),
                     ("second card", "first card")), "; the cable takes ", (_part("yours", 1), 1), " of ", (_us("yours", 4), 0), " µs."),
-            "offload": ("One card with offload: the RTX 5060 Ti takes ", (lambda v: _more(0)(v) + _more(2)(v), 0),
-                        " µs longer than the RTX 5080, ", (_more(0), 0), " by its arithmetic and ", (_more(2), 0), " by its cable."),
+            "offload": ("One card with offload: the RTX 5060 Ti takes ", (lambda v: ops.where(more(v) < 0, 0, ops.where(_more(0)(v) < 0, 1, 2)), (
+                ((lambda v: 0 - more(v), 0), " µs less than the RTX 5080."),
+                ((more, 0), " µs longer than the RTX 5080, because of its cable alone."),
+                ((more, 0), " µs longer than the RTX 5080, ", (_more(0), 0), " by its arithmetic and ", (_more(2), 0), " by its cable.")))),
         },
         table=Table("Tokens a second", ("", "predicted", "measured", "error, %"),
                     tuple(_table_row(name, words) for name, words in ROWS.items())),

@@ -186,9 +186,8 @@ def unequal_map():
             "here": ("Tensor parallel ", (lambda v: _rates(v)[0], 0), " tokens/s, pipeline ", (lambda v: v.first_layers, 0), "/",
                      (lambda v: v.layers - v.first_layers, 0), " ", (lambda v: _rates(v)[1], 0), ": ",
                      (lambda v: ops.where(_rates(v)[0] > _rates(v)[1], 1, 0), ("the pipeline wins.", "tensor parallelism wins."))),
-            "meeting": ((lambda v: ops.where(meets(v) < NO_LINK, 1, 0),
-                         ("No link lets tensor parallelism win against this split, not even ", "The two meet at a link of ")),
-                        (meets, 0), " GB/s."),
+            "meeting": ((lambda v: ops.where(meets(v) < NO_LINK, 1, 0), (
+                "No link lets tensor parallelism win against this split.", ("The two meet at a link of ", (meets, 0), " GB/s."))),),
         },
         table=Table("One token, µs", ("", "tensor", "pipeline"), (
             ("arithmetic, fill and drain", _cell(0), _cell(2)), ("cable", _cell(1), _cell(3)))),
