@@ -1,19 +1,35 @@
 PYTHON ?= python3
 PORT ?= 8000
+NOTEBOOKS ?= notebooks/*.ipynb
 BIN := .venv/bin
 INSTALLED := .venv/installed
 VLLM := .venv-vllm/bin
 URL = $(BIN)/python -c "import pathlib; print(pathlib.Path('_build/html/index.html').resolve().as_uri())"
+PIP := -m pip install --disable-pip-version-check --quiet
 
-.PHONY: book test vllm-test serve lab notebooks clean
+# "yes" for an environment that can be used: whole, made here, and its Python starts and is new enough.
+sound = $(shell test ! -e $(1)/making && grep -qsF '$(CURDIR)/$(1)/bin/' $(1)/bin/pip \
+  && $(1)/bin/python -c 'import pip, sys; print("yes" if sys.version_info >= (3, 11) else "")' 2>/dev/null)
+version = $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3] if sys.version_info < (3, 11) else "good")' 2>/dev/null)
+refused = $(if $(version),Python $(version),no Python)
+accepted = $(or $(filter good,$(version)),$(error PYTHON = $(PYTHON) is $(refused): it must be Python 3.11 or newer, as in make PYTHON=python3.12))
+# Until `making` is gone an environment is half made. `anew` is never there: what needs it is made again.
+environment = $(if $(call sound,$(1)),touch,$(if $(accepted),rm -rf $(1) && mkdir $(1) && touch $(1)/making && $(PYTHON) -m venv $(1) && touch)) $(1)/making
+
+.NOTPARALLEL:
+.PHONY: anew book test quick vllm-test serve lab notebooks clean
 
 book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
 	@echo "open $$($(URL))"
 
-test: $(INSTALLED)
+# The book first: its pages are tested as they are now.
+test: book
 	$(BIN)/pytest
 	$(BIN)/pytest --nbval notebooks/
+
+quick: $(INSTALLED)
+	$(BIN)/pytest -m "not browser and not book and not slow"
 
 # A real vLLM without a GPU, in an environment of its own (about 3 GB): a split model against the whole one.
 vllm-test: .venv-vllm/installed
@@ -23,7 +39,7 @@ serve: $(INSTALLED)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 lab: $(INSTALLED)
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab --ServerApp.root_dir=. --LabApp.default_url=/lab/tree/notebooks
 
 # Run every notebook and store its outputs, without times, widget state and the version of Python.
 notebooks: $(INSTALLED)
@@ -34,19 +50,21 @@ notebooks: $(INSTALLED)
 	  --ClearMetadataPreprocessor.enabled=True \
 	  --ClearMetadataPreprocessor.clear_cell_metadata=False \
 	  --ClearMetadataPreprocessor.preserve_nb_metadata_mask=kernelspec \
-	  notebooks/*.ipynb
+	  $(NOTEBOOKS)
 
-$(INSTALLED): requirements.txt pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -r requirements.txt
-	touch $@
+$(INSTALLED): requirements.txt pyproject.toml $(if $(call sound,.venv),,anew)
+	$(call environment,.venv)
+	$(BIN)/python $(PIP) -r requirements.txt
+	rm .venv/making && touch $@
 
-.venv-vllm/installed: requirements-vllm.txt pyproject.toml
-	test -x $(VLLM)/python || $(PYTHON) -m venv .venv-vllm
-	$(VLLM)/python -m pip install --disable-pip-version-check --quiet --no-deps torch==2.13.0 \
-	  --extra-index-url https://download.pytorch.org/whl/cpu
-	$(VLLM)/python -m pip install --disable-pip-version-check --quiet --no-deps -r requirements-vllm.txt
-	touch $@
+.venv-vllm/installed: requirements-vllm.txt pyproject.toml $(if $(call sound,.venv-vllm),,anew)
+	$(call environment,.venv-vllm)
+	$(VLLM)/python $(PIP) --no-deps torch==2.13.0 --extra-index-url https://download.pytorch.org/whl/cpu
+	$(VLLM)/python $(PIP) --no-deps -r requirements-vllm.txt
+	rm .venv-vllm/making && touch $@
 
+# Everything that .gitignore names.
 clean:
-	rm -rf _build .pytest_cache .hypothesis tests/screenshots
+	rm -rf .venv .venv-vllm _build tests/screenshots
+	find . -name .git -prune -o \( -name __pycache__ -o -name .pytest_cache -o -name .hypothesis -o -name .ipynb_checkpoints \
+	  -o -name '*.egg-info' \) -prune -exec rm -rf {} +

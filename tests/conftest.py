@@ -5,6 +5,7 @@ import http.server
 import os
 import shutil
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,29 @@ FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-bac
          "--disable-component-update --disable-sync").split()
 
 
+MARKS = {"browser": "browser", "firefox": "browser", "book": "book"}  # who asks for this fixture gets this mark
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark what needs a browser or the built book; leave out what needs vLLM, unless it is asked for."""
+    for item in items:
+        for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS[fixture])
+    if "vllm" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("vllm")])
+        items[:] = [item for item in items if not item.get_closest_marker("vllm")]
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say what was not tested, and why."""
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ()))
+    for reason, count in reasons.items():
+        terminalreporter.write_line(f"NOT TESTED: {count} of the tests, skipped because {reason}", bold=True, yellow=True)
+
+
 def missing(what):
-    """Skip with a reason; in CI a missing piece is a failure."""
+    """Skip because of what is missing; in CI that is a failure."""
     if os.environ.get("TPMODEL_CI"):
         pytest.fail(what)
     pytest.skip(what)
@@ -29,7 +51,7 @@ def browser():
 
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if path is None:
-        missing("no Chromium on this machine: install it (Debian: apt install chromium) to test the page")
+        missing("there is no Chromium on this machine: install it (Debian: apt install chromium) to test the pages")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield chromium

@@ -4,8 +4,6 @@ import pytest
 
 from tpmodel import figures
 
-pytestmark = pytest.mark.browser
-
 CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 FIGURES = {make().name: make() for make in figures.ALL}
 

@@ -1,15 +1,24 @@
 """The catalog: every number says what it is and where it comes from; a bad file is refused in one line."""
 
+import ast
 import math
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import tpmodel
 from tpmodel.catalog.assumptions import assumptions
 from tpmodel.catalog.gpus import by_name, gpu, gpus
-from tpmodel.catalog.links import link, links
-from tpmodel.catalog.models import model, models
+from tpmodel.catalog.links import LANES, TRANSFERS, link, links
+from tpmodel.catalog.models import model, models, repository, shapes
 from tpmodel.catalog.sourced import KINDS, TO_BASE, Sourced, read
 from tpmodel.formulas import collectives, memory
+from tpmodel.measure import fit
+from tpmodel.plan import wire
+from tpmodel.plan.plan import plan
+from tpmodel.vllm.embed import known
 from tpmodel.vocabulary import NAMES
 
 ENTRIES = [entry for catalog in (gpus, links, models, assumptions) for entry in catalog().values()]
@@ -142,3 +151,86 @@ def test_an_unknown_term_and_an_unknown_key_are_named():
         read('[x]\nname = "X"\ncolour = ' + GOOD, "cards.toml")
     with pytest.raises(ValueError, match="'rtx-9999' is not in gpus.toml: it must be one of rtx-3060"):
         gpu("rtx-9999")
+
+
+DECIMALS = {  # what may stand as a decimal number in code, and what it is; numbers with a source stand in the catalog
+    ("cli.py", 0.9): "vLLM's old default of a flag", ("split.py", 0.9): "the same", ("plan/command.py", 0.92): "the default of a flag",
+    ("plan/plan.py", 0.92): "the same", ("plan/crossover.py", 2e12): "where a search ends", ("evidence/article2.py", 0.97): "the article's own setting",
+    ("evidence/trust.py", 0.9): "ends of a choice", ("evidence/trust.py", 0.95): "ends of a choice",
+    ("evidence/checks_kv.py", 0.005): "half of a printed digit", ("evidence/checks_kv.py", 5e-7): "half of a printed digit",
+    ("evidence/prompts.py", 16.5): "a public profile", ("evidence/prompts.py", 14.2): "a public profile",
+    ("measure/link.py", 0.02): "how long a round of a measurement lasts", ("measure/one_gpu.py", 2.5): "how much memory a measurement takes",
+    ("vllm/memory.py", 1.5): "a rule of vLLM's code"}
+DRAWING = ("figures", "live", "ranks", "units.py", "catalog/quant.py")  # places in a picture, functions, units, bits of a format
+
+
+def decimals(text):
+    """The float literals of a module that are neither whole nor a half nor a power of ten."""
+    found = {n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Constant) and type(n.value) is float}
+    plain = lambda v: v == int(v) and v < 100 or v == 0.5 or math.log10(v) % 1 in (0, 1)
+    return {value for value in found if value and not plain(value)}
+
+
+def test_no_number_with_a_source_stands_in_code():
+    package = Path(tpmodel.__file__).parent
+    files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    found = {(name, value) for name, path in files.items() if not name.startswith(DRAWING) for value in decimals(path.read_text())}
+    assert found == set(DECIMALS)
+    assert decimals("ACHIEVED = (0.70, 0.5, 1.0, 1e9, 2.24e9, 0.6e-6)") == {0.7, 2.24e9, 0.6e-6}
+
+
+def measured_link(key, **more):
+    """A link of the catalog as a user's file would hold it, under another key."""
+    one = link(key)
+    fields = {"name": one.name, **{name: fit.kept(number) for name, number in one.numbers.items()}, **one.said, **more}
+    return fit.toml({"x": {name: value for name, value in fields.items() if value is not None}}, [])
+
+
+@given(st.sampled_from([key for key, one in links().items() if "protocol" in one.said]), st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
+       st.integers(1, 64), st.floats(0, 1e10), st.integers(0, 2))
+@settings(max_examples=100, deadline=None)
+def test_a_link_is_as_fast_under_any_key(key, other, ranks, message, end):
+    text = measured_link(key).replace("[x]", f"[{other}]")
+    assert wire.allreduce_s(read(text, "mine.toml")[other], message, ranks, end) == wire.allreduce_s(link(key), message, ranks, end)
+
+
+@pytest.mark.parametrize("key", ["nvlink-h200", "oneshot-pcie5-x16"])
+def test_a_plan_over_a_link_of_ones_own_is_that_over_ours(tmp_path, key):
+    (tmp_path / "mine.toml").write_text(measured_link(key))
+    ask = lambda **more: plan("qwen3-8b", ["h200"] * 4, "tp", **more)
+    ours, mine = ask(link=key), ask(link="x", catalog=tmp_path / "mine.toml")
+    assert mine.pop("link") == "x" and ours.pop("link") == key and mine == ours
+
+
+def test_what_a_link_does_not_say_is_said_in_the_plan(tmp_path):
+    (tmp_path / "mine.toml").write_text(measured_link("oneshot-pcie5-x16", protocol=None))
+    found = plan("qwen3-8b", ["h200"] * 4, "tp", link="x", catalog=tmp_path / "mine.toml")
+    assert 'x says no protocol and no link_latency_s: taken as protocol = "ring", link_latency_s = 1 us' in found["assumptions"]
+    assert not any("says no" in said for said in plan("qwen3-8b", ["h200"] * 4, "tp", link="shm")["assumptions"])
+    assert found["decode"]["mid"] < plan("qwen3-8b", ["h200"] * 4, "tp", link="oneshot-pcie5-x16")["decode"]["mid"], "a ring passes every card"
+
+
+@pytest.mark.parametrize("field, says", [
+    ('protocol = "nccl"', "x.protocol: 'nccl' is not accepted: it must be \"ring\""), ("protocol = 3", 'or "oneshot"'), ("aliases = 'a'", "a list of names"),
+    ("aliases = []", "a list of names"), ("transport = 1", "a text in quotes"), ('host_link = ""', "a text in quotes")])
+def test_a_bad_word_is_refused_in_one_line(field, says):
+    with pytest.raises(ValueError) as error:
+        read(f'[x]\nname = "X"\n{field}', "mine.toml")
+    assert str(error.value).startswith("mine.toml: x.") and says in str(error.value) and "\n" not in str(error.value)
+
+
+def test_every_card_says_its_slot_and_every_link_its_protocol():
+    assert all(card.pcie_generation in TRANSFERS and card.pcie_lanes in LANES and card.said["aliases"] for card in gpus().values())
+    assert all(by_name(alias) == card.key for card in gpus().values() for alias in card.said["aliases"])
+    assert all(("protocol" in one.said) == ("allreduce_latency_s" in one.numbers) for one in links().values())
+    assert all("link_latency_s" in one.numbers for one in links().values() if one.said.get("protocol") == "ring")
+    for entry in (*gpus().values(), *assumptions().values()):
+        assert {entry.said[field] for field in ("host_link", "nvlink") if field in entry.said} <= set(links())
+    assert (gpu("rtx-5060-ti-16gb").pcie_generation, gpu("rtx-5060-ti-16gb").pcie_lanes) == (5, 8)
+    assert link("p2p-pcie4-x8").pcie_lanes == 8 and link("p2p-pcie5-x16").pcie_lanes == 16
+
+
+def test_a_shape_says_its_repository():
+    assert repository("qwen3-32b") == "Qwen/Qwen3-32B" and repository("qwen3.8-27b-nvfp4") is None
+    assert known("qwen3-32b") == known("Qwen/Qwen3-32B") == ("Qwen/Qwen3-32B", 64) and known("qwen3.8-27b-nvfp4") == ("qwen3.8-27b-nvfp4", None)
+    assert all("repository" not in shape and "source" not in shape for shape in shapes().values())

@@ -66,6 +66,14 @@ def test_a_prediction_reads_no_measured_column(tmp_path, name, measured):
     assert all(q == "fits" for i, q in blind if i in refused), "a refusal is `fits` 0 and nothing else"
 
 
+def test_the_column_switches_the_hybrid_manager_and_no_note_does(tmp_path):
+    (off,) = (row for row in table("vllm_oracle.csv") if row["hybrid_manager"] == "0")
+    blocks = lambda **change: next(r.predicted for r in checks.check("kv", write(tmp_path / "t.csv", [off | change]))[0] if r.quantity == "num_blocks")
+    assert blocks() == blocks(note="") == 5461 and blocks(hybrid_manager="1") == blocks(hybrid_manager="", note="hybrid manager off") == 10922
+    older = {name: cell for name, cell in off.items() if name != "hybrid_manager"}  # a table older than the column says it in one way
+    assert by_key(checks.check("kv", write(tmp_path / "o.csv", [older]))[0]) == by_key(checks.check("kv", write(tmp_path / "t.csv", [off]))[0])
+
+
 def test_a_wrong_rule_is_seen(monkeypatch):
     monkeypatch.setattr("tpmodel.vllm.rules.state_blocks", lambda drafts, cached, checkpoints: 1 + drafts)
     assert checks.check("kv", DATA / "vllm_oracle.csv")[1]["miss"] > 50

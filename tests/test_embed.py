@@ -14,9 +14,10 @@ from tpmodel import cli
 from tpmodel.vllm import documents
 
 MODEL = "nvidia/Nemotron-3-Embed-8B-BF16"
+ROOT = str(Path(__file__).resolve().parents[1])
 SCRIPT = Path(sys.executable).parent / "tpmodel"
 FAKE = '''
-import json, multiprocessing, os, sys
+import json, multiprocessing, os, resource, signal, sys, time
 from types import SimpleNamespace
 
 def note(**what):
@@ -44,7 +45,7 @@ class LLM:
             raise RuntimeError("worker died")
 
     def get_tokenizer(self):
-        return SimpleNamespace(encode=lambda text: [0, *text.split()])
+        return SimpleNamespace(encode=lambda text: range(44_000) if "heavy" in text else [0, *text.split()])
 
     def embed(self, texts):
         note(event="embed", texts=texts)
@@ -52,6 +53,15 @@ class LLM:
             raise AssertionError
         if STOP == "appear":
             open("v.npy", "w").write("another run's")
+        how, _, batch = STOP.partition("@")
+        if batch and "doc-" + batch in texts[-1] and len(texts) > 4:
+            if how == "full":
+                resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+            elif how == "crash":
+                raise RuntimeError("CUDA error")
+            else:
+                os.kill(os.getpid(), getattr(signal, "SIG" + how))
+                time.sleep(20)
         bad = float("nan") if STOP == "nan" else 1.0
         return [SimpleNamespace(outputs=SimpleNamespace(embedding=[float(len(text)), bad, -0.5])) for text in texts]
 '''
@@ -70,7 +80,7 @@ def call(tmp_path):
         log = tmp_path / "log"
         log.write_text("")
         done = subprocess.run([*program, "embed", *arguments], cwd=tmp_path, capture_output=True, text=True,
-                              env={**clean, "PYTHONPATH": str(lib), "FAKE_LOG": str(log), **variables})
+                              env={**clean, "PYTHONPATH": os.pathsep.join((str(lib), ROOT)), "FAKE_LOG": str(log), **variables})
         done.notes = [json.loads(line) for line in log.read_text().splitlines()]
         done.named = lambda event: [what for what in done.notes if what["event"] == event]
         return done
@@ -176,7 +186,7 @@ def test_nothing_is_overwritten_without_force(call):
 def test_a_file_that_appears_meanwhile_stays(call):
     done = call("--mode", "tp", *GIVEN, FAKE_STOP="appear")
     assert done.returncode == 2 and "it exists" in done.stderr
-    assert (call.folder / "v.npy").read_text() == "another run's" and left(call) == ["v.npy"]
+    assert (call.folder / "v.npy").read_text() == "another run's" and left(call) == ["v.npy", "v.npy.part"] and "--resume" in done.stderr
 
 
 @pytest.mark.parametrize("stop, said", [("load", "RuntimeError: Engine core initialization failed. See root cause above."),
@@ -190,6 +200,95 @@ def test_a_crash_leaves_nothing(call, stop, said, before):
     assert done.returncode == 2 and done.stdout == "" and last.startswith("tpmodel embed: ") and said in last
     assert left(call) == (["v.npy"] if before else [])
     assert not before or (call.folder / "v.npy").read_text() == before
+
+
+LINES = "".join(f"heavy doc-{i}\n" for i in range(17))  # of 44,000 tokens each: six are a batch
+PLAIN = ("--mode", "tp", "--model", MODEL, "--max-len", "65536", "--input", "long.txt", "--output", "v.npy")
+
+
+@pytest.fixture
+def long(call):
+    """The same with documents of three batches."""
+    (call.folder / "long.txt").write_text(LINES)
+    return call
+
+
+def kept(call):
+    return sorted(path.name for path in (call.folder / "v.npy.part").iterdir())
+
+
+@pytest.mark.parametrize("stop, code, said", [
+    ("INT@16", 130, "tpmodel embed: stopped by Ctrl-C: 2 finished batches stay in v.npy.part: --resume goes on from there"),
+    ("KILL@16", -9, ""), ("crash@11", 2, "RuntimeError: CUDA error"),
+    ("full@16", 2, "v.npy.part/2.npy cannot be written: File too large; 2 finished batches stay in v.npy.part: --resume goes on from there")])
+def test_resume_gives_the_bytes_of_an_uninterrupted_run(long, stop, code, said):
+    done = long(*PLAIN, FAKE_STOP=stop)
+    assert done.returncode == code and "Traceback" not in done.stderr and said in (done.stderr.splitlines() or [""])[-1], done.stderr[-500:]
+    batches = 1 if "crash" in stop else 2
+    assert kept(long) == [*(f"{i}.npy" for i in range(batches)), "settings.json"] and not (long.folder / "v.npy").exists()
+    refused = long(*PLAIN)
+    assert refused.returncode == 2 and "--resume goes on from them, --force begins anew" in refused.stderr and refused.notes == []
+    done = long(*PLAIN, "--resume", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["resumed_documents"] == 6 * batches
+    assert [what["texts"][-1].split()[-1] for what in done.named("embed")] == ["doc-3", *("doc-11", "doc-16")[batches - 1:]]
+    resumed = (long.folder / "v.npy").read_bytes()
+    assert not (long.folder / "v.npy.part").exists()
+    assert long(*PLAIN, "--force").returncode == 0 and (long.folder / "v.npy").read_bytes() == resumed
+    assert [len(what["texts"]) for what in long(*PLAIN, "--force").named("embed")] == [4, 6, 6, 5]
+
+
+def test_resume_refuses_what_would_make_other_vectors(long):
+    folder = long.folder / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"num_hidden_layers": 6}')
+    (folder / "weights").write_text("12")
+    args = [*PLAIN[:3], "model", *PLAIN[4:]]
+    assert long(*args, FAKE_STOP="INT@16").returncode == 130
+    before = kept(long)
+
+    def refused(*flags, **env):
+        done = long(*args, *flags, "--resume", **env)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1 and done.notes == [] and kept(long) == before
+        return done.stderr
+
+    assert "it was begun with dtype = 'bfloat16', and this run has 'float32'" in refused("--dtype", "float32")
+    assert "max_model_len = 65536" in refused("--max-len", "65537") and "gpu_memory_utilization" in refused("--gpu-util", "0.8")
+    assert "input = " in refused("--prefix", "") and "model = 'model', and this run has 'nvidia/" in refused("--model", MODEL)
+    assert "tensor_parallel_size = 2, and this run has 1" in refused("--mode", "pp", "--pp-layers", "4,2")
+    assert "v.npy' is not accepted: it exists" not in refused("--eager")
+    (folder / "weights").write_text("123")
+    assert "model_files = " in refused()
+    (folder / "weights").write_text("12")
+    os.utime(folder / "weights", (1, 1))
+    assert "model_files = " in refused()
+    (long.folder / "v.npy.part" / "settings.json").write_text("[")
+    assert "settings.json' is not accepted: it is damaged" in refused()
+
+
+def test_what_lies_there_is_not_taken_and_not_lost(long):
+    part = long.folder / "v.npy.part"
+    done = long(*PLAIN, "--resume")
+    assert done.returncode == 2 and "there is no run that was broken off: leave --resume out" in done.stderr and done.notes == []
+    part.mkdir()
+    (part / "mine").write_text("x")
+    for flags in ((), ("--force",), ("--resume",)):
+        done = long(*PLAIN, *flags)
+        assert done.returncode == 2 and "it is no folder of a run of embed" in done.stderr and done.notes == []
+    (part / "mine").unlink()
+    part.rmdir()
+    assert long(*PLAIN, FAKE_STOP="INT@11").returncode == 130
+    (part / "0.npy").write_bytes((part / "0.npy").read_bytes()[:-4])
+    done = long(*PLAIN, "--resume")
+    assert done.returncode == 2 and "v.npy.part/0.npy' is not accepted: it is damaged" in done.stderr
+    done = long(*PLAIN, "--force", FAKE_STOP="crash@5")
+    assert done.returncode == 2 and "nothing was finished" not in done.stderr and kept(long) == ["0.npy", "settings.json"], "what was there stays until there is better"
+
+
+@pytest.mark.parametrize("output", ["x" * 254 + ".npy", "y" * 252])
+def test_a_name_that_the_disk_refuses_is_told_before_the_run(call, output):
+    done = call("--mode", "tp", *GIVEN[:4], "--output", output)
+    assert done.returncode == 2 and done.notes == [] and "File name too long" in done.stderr and done.stderr.count("\n") == 1
 
 
 def bad(folder):
@@ -226,6 +325,7 @@ BAD = [
     (("--mode", "offload", "--offload-gb", "nan"), "a number of GiB >= 0"),
     (("--mode", "tp", "--max-len", "0"), "whole number of tokens >= 1"),
     (("--mode", "tp", "--max-len", "8k"), "whole number of tokens >= 1"),
+    (("--mode", "tp", "--max-len", "1_000"), "max-len = '1_000' is not accepted: it must be a whole number of tokens >= 1"),
     (("--mode", "tp", "--gpu-util", "0"), "a fraction > 0"),
     (("--mode", "tp", "--gpu-util", "90"), "a fraction > 0"),
     (("--mode", "tp", "--model", "bare"), "model = 'bare/config.json' is not accepted: No such file or directory: it must be a config.json or a folder with one"),

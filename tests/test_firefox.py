@@ -9,7 +9,6 @@ import time
 import pytest
 from test_page import CHAPTER, FIGURES, READ, matplotlib_geometry, numbers
 
-pytestmark = pytest.mark.browser
 
 
 class Firefox:
@@ -62,7 +61,7 @@ class Firefox:
 def firefox(tmp_path_factory):
     path = shutil.which("firefox-esr") or shutil.which("firefox")
     if path is None:
-        pytest.skip("no Firefox on this machine (Debian: apt install firefox-esr)")
+        pytest.skip("there is no Firefox on this machine (Debian: apt install firefox-esr)")
     found = Firefox(path, tmp_path_factory.mktemp("firefox"))
     yield found
     found.close()

@@ -1,6 +1,8 @@
 """The recorder: what it keeps, what it refuses, and that all forms of a formula agree to the bit."""
 
+import ast
 import csv
+import json
 import math
 import pickle
 import re
@@ -16,12 +18,11 @@ from tpmodel import figures, ops, printers
 from tpmodel.catalog import assumptions, gpus, links, models
 from tpmodel.formula import REGISTRY, Formula, formula, symbol
 from tpmodel.formulas import collectives, decode, memory, passes
+from tpmodel.live.listings import every_formula
 from tpmodel.tree import Node, walk
-from tpmodel.view import formula_of
 from tpmodel.vocabulary import DOMAINS, NAMES, check
 
-assert formula_of("pass_s"), "all formulas are loaded by the first name that is looked up"
-ROOT = Path(__file__).resolve().parents[1]
+every_formula()  # loads every module, used or not
 FORMULAS = list(REGISTRY.values())
 
 
@@ -46,7 +47,6 @@ def points(form, count, seed=0):
     return [list(map(float, row)) for row in zip(*columns)]
 
 
-@pytest.mark.browser
 @pytest.mark.parametrize("form", FORMULAS, ids=lambda f: f.__name__)
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)
@@ -356,12 +356,20 @@ def test_every_name_of_the_vocabulary_is_used():
     assert set(NAMES) - used == set()
 
 
+def spoken(node):
+    """The names that a piece of code reads, and those in its templates."""
+    for part in ast.walk(node):
+        yield from (part.id,) if isinstance(part, ast.Name) else (part.attr,) if isinstance(part, ast.Attribute) else ()
+        yield from re.findall(r"\{(\w+)", part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else ()
+
+
 def test_every_formula_is_used():
-    """A formula that no code, no chapter and no other formula asks for is dead. The tables of all formulas do not count."""
-    code = {path: re.sub(r'r?""".*?"""', "", path.read_text(), flags=re.S) for path in (ROOT / "tpmodel").rglob("*.py")}
-    told = {path: path.read_text() for path in (ROOT / "notebooks").glob("*.ipynb") if path.stem not in ("symbols", "specs")}
-    found = {name for text in (*code.values(), *told.values()) for name in re.findall(r"(?<!def )\b[a-z]\w+", text)}
-    assert {form.__name__ for form in FORMULAS} - found == set()
+    """Outside itself: by another formula, a figure, the planner, a notebook."""
+    root = Path(__file__).resolve().parents[1]
+    cells = [cell for path in root.glob("notebooks/*.ipynb") for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    code = [path.read_text() for path in root.glob("tpmodel/**/*.py")] + ["".join(cell["source"]) for cell in cells]
+    used = {name for text in code for node in ast.parse(text).body for name in spoken(node) if name != getattr(node, "name", "")}
+    assert [form.__name__ for form in FORMULAS if form.__name__ not in used] == []
 
 
 def test_check_keeps_ints_exact():

@@ -1,14 +1,19 @@
 """measure and fit: sizes, nvidia-smi, the link's constants found again, vLLM's log, nccl-tests, what is refused."""
 
+import contextlib
+import io
 import json
+import os
 import subprocess
 import sys
+import time
 from datetime import date
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tpmodel import cli
 from tpmodel.catalog import sourced
 from tpmodel.catalog.gpus import gpu
 from tpmodel.formulas.collectives import protocol_allreduce_s
@@ -343,6 +348,7 @@ def test_nccl_tests_become_a_link(tmp_path, root):
     assert done.returncode == 0, done.stderr
     found = sourced.read(done.stdout, "x")["my-shm"]
     assert [found.link_bytes_per_s, found.allreduce_latency_s, found.bulk_latency_s] == pytest.approx([2.2e9, 9e-6, 39e-6], rel=0.03)
+    assert found.said == {"protocol": "ring"} and found.link_latency_s == 1e-6
     assert found.name == "2 GPUs, NVIDIA GeForce RTX 4090, measured" and found.numbers["link_bytes_per_s"].date == date.today().isoformat()
     (tmp_path / "own.toml").write_text(done.stdout)
     plan = run("plan", "--model", "qwen3-8b", *["--gpu", "rtx-4090"] * 2, "--link", "my-shm", "--catalog", tmp_path / "own.toml", "--json")
@@ -358,3 +364,123 @@ def test_nccl_output_that_does_not_do_is_one_line(tmp_path, text, said):
     file.write_text(text)
     done = run("fit", file)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and said in done.stderr
+
+
+# measure: what ends it loses nothing
+
+FAKE = '''
+import json, os, resource, signal, sys, time, types
+torch = types.ModuleType("torch")
+torch.__version__, torch.version = "2.0", types.SimpleNamespace(cuda="13.0")
+torch.cuda = types.SimpleNamespace(
+    is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda i: types.SimpleNamespace(name="Card", uuid="x"),
+    can_device_access_peer=lambda a, b: False, nccl=types.SimpleNamespace(version=lambda: (2, 28, 9)), set_device=lambda i: None,
+    mem_get_info=lambda: (8, 9), empty_cache=lambda: None)
+torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_nccl_available=lambda: True)
+sys.modules["torch"] = torch
+from tpmodel import cli
+from tpmodel.measure import link, one_gpu
+STOP, calls = os.environ["STOP"], []
+def number(torch, free, repeats):
+    calls.append(1)
+    if len(calls) == 4:  # the second number of the second GPU
+        if STOP in ("INT", "TERM", "HUP"):
+            os.kill(os.getpid(), getattr(signal, "SIG" + STOP))
+            time.sleep(20)
+        if STOP == "full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+        if STOP == "driver":
+            torch.cuda.empty_cache = lambda: 1 / 0
+    return [1.0, 2.0, 3.0]
+one_gpu.TESTS = {"copy_bytes_per_s": number, "bf16_flop_per_s": number}
+one_gpu._decode_step = lambda *_: {"graph_s": 1.0}
+link.run_ranks = lambda ranks, protocol, *_: ({"graph": [[8, 1e-5]]}, {})
+sys.exit(cli.main(["measure", "--quick", *sys.argv[1:]]))
+'''
+
+
+def measured(tmp_path, stop, *arguments):
+    done = subprocess.run([sys.executable, "-c", FAKE, *arguments], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "STOP": stop}, timeout=60)
+    assert "Traceback" not in done.stderr and "Error" not in done.stdout
+    return done
+
+
+@pytest.mark.parametrize("stop, code, said", [
+    ("INT", 130, "stopped by Ctrl-C: what was measured is "), ("TERM", 143, "stopped by SIGTERM: what was measured is "), ("HUP", 129, "stopped by SIGHUP"),
+    ("driver", 2, "ZeroDivisionError: division by zero; what was measured is ")])
+@pytest.mark.parametrize("out", [(), ("--out", "m.json")], ids=["stdout", "file"])
+def test_what_was_measured_stays_when_it_is_broken_off(tmp_path, stop, code, said, out):
+    done = measured(tmp_path, stop, *out)
+    assert done.returncode == code and said in done.stderr.splitlines()[-1]
+    assert [file.name for file in tmp_path.iterdir()] == list(out[1:]) and (done.stdout == "") == bool(out)
+    found = json.loads((tmp_path / "m.json").read_text() if out else done.stdout)
+    assert found["complete"] is False and found["all_reduce"] is None and [card["copy_bytes_per_s"] for card in found["gpus"]] == [2.0, 2.0]
+    assert found["gpus"][0]["bf16_flop_per_s"] == 2.0 and found["gpus"][1].get("bf16_flop_per_s") is None
+
+
+def test_a_full_disk_ends_in_what_it_could_not_write(tmp_path):
+    done = measured(tmp_path, "full", "--out", "m.json")
+    assert done.returncode == 2 and done.stderr.count("cannot be written") == 2
+    assert done.stderr.splitlines()[-1] == "tpmodel measure: m.json cannot be written: File too large; what was measured is printed"
+    whole = json.loads(done.stdout)
+    assert whole["complete"] and len(whole["all_reduce"]["protocols"]) == 4 and whole["gpus"][1]["bf16_flop_per_s"] == 2.0
+    before = json.loads((tmp_path / "m.json").read_text())  # what was written before is whole, too
+    assert before["gpus"][0]["bf16_flop_per_s"] == 2.0 and [file.name for file in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_a_whole_run_with_the_stand_in(tmp_path):
+    (tmp_path / "--x y.json").write_text("old")
+    assert measured(tmp_path, "", "--out", "./--x y.json").returncode == 2 and (tmp_path / "--x y.json").read_text() == "old"
+    done = measured(tmp_path, "", "--out", "./--x y.json", "--force")
+    assert done.returncode == 0 and "tpmodel fit './--x y.json' makes catalog entries of it" in done.stdout
+    found = json.loads((tmp_path / "--x y.json").read_text())
+    assert found["complete"] and len(found["gpus"]) == 2 and found["gpus"][0]["ranges"]["copy_bytes_per_s"] == [1.0, 3.0]
+
+
+def test_fit_says_that_a_measurement_was_broken_off(tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps(result(all_reduce=None, complete=False)))
+    done = run("fit", tmp_path / "m.json")
+    assert done.returncode == 0 and "# The measurement was broken off" in done.stdout
+    assert "broken off" not in run("fit", tmp_path / "m.json", "--json").stdout
+
+
+@pytest.mark.parametrize("line", ["Graph capturing finished in ", "Model loading took 1.0 GiB memory ", "gpu_memory_utilization" + " " * 50_000, "# Rank 1 device 1 [", "1 1 a ",
+                                  "(Worker_TP0 pid=1) Available KV cache memory: 1.0 GiB ", "model weights take" + " " * 50_000, "a_", "\x1b[0"])
+def test_no_line_of_a_log_hangs(tmp_path, line):
+    text = line * (1_000_000 // len(line))
+    start = time.process_time()
+    for read in (printed.is_log, printed.read_log, printed.is_nccl, printed.read_nccl):
+        with contextlib.suppress(ValueError):
+            read(text)
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize("line", ["GPU KV cache size: {} tokens", "Model loading took {} GiB memory and 3.5 seconds", "max_seq_len={}"])
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5000])
+def test_a_number_of_hundreds_of_digits_names_its_line(line, number):
+    with pytest.raises(ValueError, match="(kv_tokens|weights_gib|max_model_len) = '9+...9+' is not accepted: it must be a"):
+        printed.read_log(line.format(number))
+
+
+JSONS = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400), lambda inner: st.lists(inner, max_size=3) |
+                     st.dictionaries(st.text(max_size=4), inner, max_size=2), max_leaves=4)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["gpus", "all_reduce", "date", "torch", "schema", "complete", "gpus/0", "gpus/0/ranges", "gpus/0/ranges/copy_bytes_per_s", "gpus/0/name",
+                                           "gpus/0/copy_bytes_per_s", "gpus/0/total_bytes", "gpus/0/reported_mib", "gpus/0/failed", "all_reduce/ranks", "all_reduce/protocols",
+                                           "all_reduce/protocols/default", "all_reduce/protocols/default/0", "gpus/1/host_to_device_pinned_bytes_per_s"]), JSONS), min_size=1, max_size=2))
+@settings(max_examples=300, deadline=None)
+def test_no_wrong_type_breaks_fit(tmp_path_factory, changes):
+    whole = json.loads(json.dumps(result()))
+    for path, value in changes:
+        with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):
+            *way, last = [int(name) if name.isdigit() else name for name in path.split("/")]
+            at = whole
+            for name in way:
+                at = at[name]
+            at[last] = value
+    file = tmp_path_factory.mktemp("fuzz") / "m.json"
+    file.write_text(json.dumps(whole))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+        assert cli.main(["fit", str(file)]) in (0, 2)
+    assert err.getvalue().count("\n") <= 1 and len(err.getvalue()) < 700

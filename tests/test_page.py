@@ -9,8 +9,6 @@ import pytest
 from tpmodel import figures
 from tpmodel.live import drawing
 
-pytestmark = pytest.mark.browser
-
 FIGURES = {make().name: make() for make in figures.ALL}
 CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 
@@ -21,11 +19,11 @@ def addresses(book, served):
 
 
 def open_page(browser, address, path, **options):
-    """A page that keeps its requests and console messages."""
+    """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of the page's."""
     page = browser.new_page(**options)
     page.seen, page.said = [], []
     page.on("request", lambda request: page.seen.append(request.url))
-    page.on("console", lambda message: page.said.append(f"{message.type}: {message.text}"))
+    page.on("console", lambda message: message.type in ("error", "warning", "assert") and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
     return page

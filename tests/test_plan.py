@@ -11,8 +11,9 @@ from tpmodel.catalog.configs import parse_config
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.catalog.models import find_config, shapes
-from tpmodel.plan import assume, placement, speed
+from tpmodel.plan import assume, one_pass, placement
 from tpmodel.plan.plan import plan
+from tpmodel.vllm.engine import Setting
 
 PAIR = ["rtx-5060-ti-16gb", "rtx-5060-ti-16gb"]
 GIB = 2**30
@@ -180,8 +181,8 @@ def test_an_embedding_model_has_no_head_whether_tied_or_not():
 def test_a_draft_reads_the_head_and_of_the_experts_the_active_ones():
     dense, moe = find_config("qwen3.8-27b-nvfp4"), find_config("deepseek-v3")
     held = lambda config, *names: sum(m.bytes for m in config.modules if m.name in names)
-    assert speed.draft_bytes(dense, 1) == pytest.approx(held(dense, "mtp", "head"))
-    assert speed.draft_bytes(moe, 1) - held(moe, "head") == pytest.approx(0.06 * held(moe, "mtp"), rel=0.2)
+    assert one_pass.draft_bytes(dense, 1) == pytest.approx(held(dense, "mtp", "head"))
+    assert one_pass.draft_bytes(moe, 1) - held(moe, "head") == pytest.approx(0.06 * held(moe, "mtp"), rel=0.2)
 
 
 def test_no_batch_is_faster_than_its_cache_fits():
@@ -195,14 +196,14 @@ def test_layers_with_a_mixer_or_an_ffn_alone_have_one_all_reduce():
     order = list("M*E-" * 4)
     config = parse_config(shapes()["qwen3-30b-a3b"] | {"model_type": "nemotron_h", "num_hidden_layers": 16, "hybrid_override_pattern": "".join(order), "mamba_num_heads": 64,
                           "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4, "n_routed_experts": 128})
-    terms = speed.decode_terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), placement.engine_setting(
-        placement.Setting().rules, "bf16", 1024, 0, 2), link("nvlink-h200"), 1024, 1, 0, 1)
-    assert terms["all-reduces"] == pytest.approx(16 * (15.6e-6 + 2 * config.hidden * 2 / 300e9))  # the low-latency protocol sends twice the bytes
+    terms = one_pass.terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), link("nvlink-h200"), one_pass.decode(Setting(ranks=2), 1024))
+    assert terms["all-reduces"][1] == pytest.approx(16 * (15.6e-6 + 2 * config.hidden * 2 / 300e9))  # the low-latency protocol sends twice the bytes
 
 
 def test_more_gpus_pay_further_hops():
     config = find_config("qwen3-8b")
-    of = lambda n, end: speed.prompt_terms(config, placement.place(config, (gpu("h200"),) * n, "tp"), link("nvlink-h200"), 1, end)["all-reduces"]
+    of = lambda n, end: one_pass.terms(config, placement.place(config, (gpu("h200"),) * n, "tp"), link("nvlink-h200"),
+                                       one_pass.prompt(Setting(ranks=n), 1))["all-reduces"][end]
     hops_s = 72 * 2 * (8 - 2) * 0.6e-6  # 72 all-reduces, six more GPUs there and back
     assert of(8, 1) - of(2, 1) == pytest.approx(hops_s, rel=0.01) and of(8, 2) == pytest.approx(of(2, 2), rel=0.01)
 
@@ -289,9 +290,10 @@ def test_the_batch_at_which_ways_meet_fits_in_both():
 def test_a_latent_layer_multiplies_its_heads_not_its_latent():
     """DeepSeek-V3: 128 heads, keys of 128 + 64, values of 128; two products of 2 FLOP over half of 1,000 x 1,000 pairs in 61 layers."""
     config = find_config("deepseek-v3")
-    terms = speed.prompt_terms(config, placement.place(config, (gpu("h200"),) * 8, "tp"), link("nvlink-h200"), 1000, 1)
+    placed = placement.place(config, (gpu("h200"),) * 8, "tp")
+    pass_ = one_pass.view(config, placed, link("nvlink-h200"), one_pass.prompt(Setting(ranks=8), 1000), 1)
     flop = 2 * 61 * 128 * (128 + 64 + 128) * 1000 * 1000 / 2
-    assert terms["attention"] == pytest.approx(flop / 8 / (0.75 * 989.4e12))
+    assert pass_.attention_s == pytest.approx(flop / 8 / (0.75 * 989.4e12))
 
 
 def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():

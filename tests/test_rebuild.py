@@ -1,6 +1,6 @@
 """Two builds of the book from scratch are byte-equal, though the second's kernels send what they print in other pieces.
 
-Slow: run by CI, or with TPMODEL_REBUILD=1 after `make clean book`.
+Slow: run by CI, or with TPMODEL_REBUILD=1 after `rm -r _build` and `make book`.
 """
 
 import filecmp
@@ -17,7 +17,7 @@ RESTLESS = "import sys; type(sys.stdout).flush_interval = 0.0005"  # seconds; a 
 PARTS = ("book", "notebooks", "tpmodel", "_config.yml", "_toc.yml")
 
 
-@pytest.mark.skipif(not (os.environ.get("TPMODEL_CI") or os.environ.get("TPMODEL_REBUILD")), reason="set TPMODEL_REBUILD=1, after make clean book, to build the book again")
+@pytest.mark.skipif(not (os.environ.get("TPMODEL_CI") or os.environ.get("TPMODEL_REBUILD")), reason="a second build takes long: set TPMODEL_REBUILD=1, after rm -r _build and make book")
 def test_a_second_build_gives_the_same_bytes(book, tmp_path):
     for part in PARTS:
         source = ROOT / part

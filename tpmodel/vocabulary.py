@@ -1,4 +1,4 @@
-"""The one vocabulary: every name a formula may use, with symbol, unit, domain, theme and meaning: the rows of terms.csv.
+"""The one vocabulary, terms.csv: every name a formula may use, with symbol, unit, domain, theme and meaning.
 
 A name's suffix is its unit in SI base units; counts are bare nouns. A parameter or a formula
 whose name is not here is refused when it is defined. The book's symbol table is made from this.
@@ -53,7 +53,7 @@ RESERVED = frozenset(
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme and meaning")
+        raise NameError(f"{name!r} is not in tpmodel/terms.csv: add it there with symbol, unit, domain, theme, meaning")
     return NAMES[name]
 
 

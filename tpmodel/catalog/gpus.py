@@ -23,7 +23,7 @@ def gpus():
 
 
 def by_name(text):
-    """The key of a printed name, which may say more or less than an alias about memory size, board and edition; nothing else may differ.
+    """The key of a printed name, which may say more or less than an alias about memory size, board and edition.
 
     >>> by_name("NVIDIA GeForce RTX 5060 Ti"), by_name("A100 80GB SXM"), by_name("RTX 3090 Ti")
     ('rtx-5060-ti-16gb', 'a100-80gb', 'rtx-3090-ti')

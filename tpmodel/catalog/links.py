@@ -44,7 +44,8 @@ def capped(entry, generation, lanes):
     rate, line = entry.numbers["link_bytes_per_s"], line_bytes_per_s(generation, lanes)
     low, mid, high = (min(end, frac * line) for end, frac in zip(rate.base_range, ends("slot", "line_frac")))
     said = replace(rate, low=low, value=mid, high=high, unit="byte/s")
-    return replace(entry, name=f"{entry.name}, PCIe {generation}.0 x{lanes}", numbers=entry.numbers | {"link_bytes_per_s": said})
+    return replace(entry, name=f"{entry.name}, PCIe {generation}.0 x{lanes}",
+                   numbers=entry.numbers | {"link_bytes_per_s": said})
 
 
 def _scaled(entry, kind, generation, lanes):
@@ -53,8 +54,8 @@ def _scaled(entry, kind, generation, lanes):
     factor = TRANSFERS[generation] * lanes / TRANSFERS[int(entry.pcie_generation)] / entry.pcie_lanes
     said = replace(rate, value=rate.value * factor, low=rate.low * factor, high=rate.high * factor, kind="computed",
                    source=f"{entry.key} x {factor:g}, the ratio of the line rates", where="", note="")
-    slot = {"pcie_generation": replace(entry.numbers["pcie_generation"], value=generation), "pcie_lanes": replace(entry.numbers["pcie_lanes"], value=lanes)}
-    slot = {name: replace(number, kind="computed", source="the slot asked for", where="") for name, number in slot.items()}
+    slot = {name: replace(entry.numbers[name], value=value, kind="computed", source="the slot asked for", where="")
+            for name, value in (("pcie_generation", generation), ("pcie_lanes", lanes))}
     return replace(entry, key=f"{kind}-pcie{generation}-x{lanes}", name=f"{NAMES[kind]}, PCIe {generation}.0 x{lanes}",
                    numbers=entry.numbers | {"link_bytes_per_s": said} | slot)
 

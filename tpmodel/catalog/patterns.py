@@ -7,12 +7,12 @@ import re
 import string
 import warnings
 
-GROUP = re.compile(r"\((?:\?[:=!])?(?!\?)")
+GROUP = re.compile(r"\((?:\?:)?(?!\?)")
 CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsS]|\.")
 LETTER = re.compile(r"\\[^A-Za-z0-9]|[^\\\[\](){}*+?|^$]")
 TIMES = re.compile(r"([*+?])\??")
 GLOB = re.compile(r"\[!?\]?[^\]]*\]|.", re.S)
-LONGEST, PLACES = 200, 50  # letters of a pattern; places of a name where what looks ahead is tried
+LONGEST = 200  # letters of a pattern
 ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as [0-9], groups and |, "
             "with *, + or ? behind a letter or a class, ? behind a group")
 
@@ -21,18 +21,18 @@ class Unread(ValueError):
     """The pattern has what is not read."""
 
 
-def _ways(text, at, ahead=False):
-    """(alternatives, where they end); an alternative is a list of parts (kind, what, how often)."""
+def _ways(text, at=0):
+    """(alternatives, where they end); an alternative is a list of parts (kind, what, how often), kind one of text, set, group, ^, $."""
     ways = [[]]
     while at < len(text) and text[at] != ")":
         if text[at] == "|":
             ways.append([])
             at += 1
             continue
-        (kind, what), at = _part(text, at, ahead)
-        times = kind in (":", "text", "set") and TIMES.match(text, at)
+        (kind, what), at = _part(text, at)
+        times = kind not in "^$" and TIMES.match(text, at)
         often, at = (times[1], times.end()) if times else ("", at)
-        if kind == ":" and often in ("*", "+") or at < len(text) and text[at] in "*+?{":
+        if kind == "group" and often in ("*", "+") or at < len(text) and text[at] in "*+?{":
             raise Unread
         if kind == "text" and often:
             kind, what = "set", frozenset(what)
@@ -44,16 +44,15 @@ def _ways(text, at, ahead=False):
     return ways, at
 
 
-def _part(text, at, ahead):
+def _part(text, at):
     """((kind, what), where it ends) of what stands at a place of a regular expression."""
     if text[at] in "^$":
         return (text[at], None), at + 1
     if group := GROUP.match(text, at):
-        kind = group[0][2:] or ":"
-        inner, end = _ways(text, group.end(), ahead or kind != ":")
-        if end == len(text) or ahead and kind != ":":
+        inner, end = _ways(text, group.end())
+        if end == len(text):
             raise Unread
-        return (kind, inner), end + 1
+        return ("group", inner), end + 1
     if found := CLASS.match(text, at):
         with warnings.catch_warnings(action="ignore"):
             fits = re.compile(found[0]).match
@@ -73,7 +72,7 @@ def _of_glob(one):
 
 def _steps(ways):
     """Steps that a name takes at most."""
-    return sum(1 + (_steps(what) * (1 if kind == ":" else PLACES) if kind in (":", "=", "!") else 0) for way in ways for kind, what, _ in way)
+    return sum(1 + (_steps(what) if kind == "group" else 0) for way in ways for kind, what, _ in way)
 
 
 class Pattern:
@@ -82,7 +81,7 @@ class Pattern:
     def __init__(self, text):
         body = text[3:] if text.startswith("re:") else "".join(map(_of_glob, GLOB.findall(text))) + "$"
         try:
-            self.ways, end = _ways(body, 0) if len(text) <= LONGEST else ([], -1)
+            self.ways, end = _ways(body) if len(text) <= LONGEST else ([], -1)
         except (re.error, RecursionError):
             raise Unread from None
         if end != len(body):
@@ -109,34 +108,25 @@ class Name:
             for kind, what, often in way:
                 if not here:
                     break
-                here = self._letters(kind, what, often, here) if kind in ("text", "set") else self._other(kind, what, often, here)
+                here = self._after(kind, what, often, here)
             found |= here
         return found
 
-    def _letters(self, kind, what, often, here):
+    def _after(self, kind, what, often, here):
+        """The bits of where one part can end."""
+        if kind in "^$":
+            return here & (1 if kind == "^" else 1 << len(self.text))
         if kind == "text":
-            return (here & self._begins(what)) << len(what)
+            for letter in what:
+                here = (here & self.letters.get(letter, 0)) << 1
+            return here
+        if kind == "group":
+            return self.ends(what, here) | (here if often else 0)
         places = 0
         for letter, bits in self.letters.items():
-            if letter in what:
-                places |= bits
+            places |= bits if letter in what else 0
         after = (here & places) << 1
         if often in ("", "?"):
             return after | (here if often else 0)
         here = here if often == "*" else after
         return here | ((here & places) + places ^ places)  # the carry runs through letters that stand side by side
-
-    def _begins(self, text):
-        found, at = 0, self.text.find(text)
-        while at >= 0:
-            found |= 1 << at
-            at = self.text.find(text, at + 1)
-        return found
-
-    def _other(self, kind, what, often, here):
-        if kind in "^$":
-            return here & (1 if kind == "^" else 1 << len(self.text))
-        if kind == ":":
-            return self.ends(what, here) | (here if often else 0)
-        places = (1 << i for i in range(here.bit_length()) if here >> i & 1)
-        return sum(one for one in places if bool(self.ends(what, one)) == (kind == "="))

@@ -17,8 +17,9 @@ TO_BASE = {
 BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
         "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}
 LARGEST_FILE = 2_000_000
-PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it", "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "host_link", "nvlink")  # what an entry may say beside its numbers; and aliases, a list
+PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
+             "oneshot": "every GPU to every other at once, one kernel"}
+WORDS = ("protocol", "transport", "host_link", "nvlink")  # beside numbers; and aliases, a list
 MOST = 1e300  # a number above is no measurement, and may overflow in base units
 
 
@@ -68,7 +69,7 @@ class Sourced:
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing of the catalog: its key, its printed name, its numbers by vocabulary name, and what it says in words."""
+    """One thing of the catalog: its key, its printed name, its numbers by name, and what it says in words."""
 
     key: str
     name: str
@@ -89,7 +90,8 @@ class Entry:
 def _number(name, entry):
     """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, such as vram_bytes or link_bytes_per_s")
+        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, "
+                         "such as vram_bytes or link_bytes_per_s")
     known = [f.name for f in fields(Sourced)]
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
         raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
@@ -108,9 +110,11 @@ def _words(name, value):
     if name == "aliases":
         if not isinstance(value, list) or not value or not all(isinstance(one, str) and one.strip() for one in value):
             raise ValueError("it must be a list of names in quotes")
-    elif not isinstance(value, str) or not value or name == "protocol" and value not in PROTOCOLS:
-        accepted = " or ".join(f'"{key}" ({what})' for key, what in PROTOCOLS.items()) if name == "protocol" else "a text in quotes"
+    elif name == "protocol" and (not isinstance(value, str) or value not in PROTOCOLS):
+        accepted = " or ".join(f'"{key}" ({what})' for key, what in PROTOCOLS.items())
         raise ValueError(f"{inputs.shown(value)} is not accepted: it must be {accepted}")
+    elif not isinstance(value, str) or not value:
+        raise ValueError(f"{inputs.shown(value)} is not accepted: it must be a text in quotes")
     return value
 
 

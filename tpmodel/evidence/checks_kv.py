@@ -18,7 +18,8 @@ HALF_MICRO = 0.5e-6  # the planner's concurrency with six
 DTYPES = {"f16": "fp16", "fp8 (656 B record)": "fp8_ds_mla"}
 WEIGHT_BITS = {"bf16": 16, "fp16": 16, "fp8": 8}
 MOST_LAYERS = 10_000
-MANAGER, OFF = "hybrid_manager", "hybrid manager off"  # the column, and what opens the note of such a row in a table older than it
+MANAGER = "hybrid_manager"
+OFF = "hybrid manager off"  # what opens the note of such a row in a table older than the column
 
 
 def rows(columns, lines):

@@ -19,7 +19,8 @@ PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards ->
 MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
     "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
     "": ("bf16", "bf16", "bf16")}
-CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers} | {"": assume.CHUNK_TOKENS}
+CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
+CHUNKS[""] = assume.CHUNK_TOKENS
 MOST_TOKENS = 10**8
 
 

@@ -6,7 +6,7 @@ from .cases import cases
 from .measured import FAST, MIDDLE, SLOW, rate, speedup
 
 H200_READ_BYTES = assumed("h200-decode").read_bytes
-EAGER = tuple(ends(key, "decode_tokens_per_s")[::2] for key in ("eager-bench", "eager-pair"))  # without and with CUDA graphs
+EAGER = tuple(ends(key, "decode_tokens_per_s")[::2] for key in ("eager-bench", "eager-pair"))  # without, with graphs
 
 
 def newest():

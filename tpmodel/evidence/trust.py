@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..catalog.articles import GPU, MODEL, setting
 from ..catalog.links import link
+from ..catalog.models import find_config
 from ..formulas import memory
 from ..plan.assume import ACHIEVED, GAPS_S
 from ..units import GB, GIB, MS, US
@@ -34,15 +35,16 @@ def _sorted(*swings):
 
 
 def decode_swings():
-    """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, no speculation, short context."""
+    """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, vLLM's wait, no speculation, an empty cache."""
     shm = link("shm").numbers
     weights, latency, bandwidth = MODEL.numbers["weights_bytes"], shm["allreduce_latency_s"], shm["link_bytes_per_s"]
     ends = lambda number: number.base_range[::2]
+    config = find_config(MODEL.key)
     read = lambda file: memory.read_bytes(**{name: getattr(MODEL, name) for name in memory.read_bytes.parameters} | {"weights_bytes": file})
     us = lambda s: f"{s / US:.3g} µs"
     return _sorted(
         _swing("size of the build", weights.kind, ends(weights), lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=read(b))),
-        _swing("share of the file that is read", "computed", (MODEL.weights_bytes, read(MODEL.weights_bytes)),
+        _swing("share of the file that is read", "computed", (config.weights_bytes, config.read_bytes),
                lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=b)),
         _swing("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, lambda f: rate(achieved_frac=f)),
         _swing("latency of an all-reduce, same transport", latency.kind, ends(latency), us, lambda s: rate(allreduce_latency_s=s)),

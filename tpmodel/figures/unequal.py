@@ -19,7 +19,7 @@ RECIPES = RECIPES | {  # the two stages of a pipeline, and tensor parallelism at
     "last_s": lambda v: a2.stages(v, v.first_layers)["last_s"],
     "second_layers": lambda v: v.layers - v.first_layers,
     "paced_s": lambda v: ops.maximum(v.first_s, v.last_s),
-    "handed_s": lambda v: v.paced_s + v.transfer_s,
+    "handed_s": lambda v: v.paced_s + v.handover_s,
     "busy_s": a2.even_s,
     "offload_bytes": a2.RECIPES["offload_bytes"],
 }
@@ -125,7 +125,7 @@ def unequal_speeds():
                    (lambda v: ops.where(v.communication_s > v.busy_s, 1, 0), ("more the card.", "more the cable."))),
             "pp": ("Pipeline {first_layers:0}/{second_layers:0}: ", (_speed("yours"), 0), " tokens/s, paced by the ",
                    (lambda v: ops.where(v.first_s > v.last_s, 1, 0), ("second card", "first card")),
-                   "; the cable takes ", (_us("transfer_s"), 1), " of ", (_us("pipeline_s"), 0), " µs."),
+                   "; the cable takes ", (_us("handover_s"), 1), " of ", (_us("pipeline_s"), 0), " µs."),
             "offload": ("One card with offload: the RTX 5060 Ti takes ", (_more("offload_s"), 0),
                         " µs longer than the RTX 5080, ", (_more("stage_s"), 0), " by its arithmetic and ", (_more("copy_s"), 0), " by its cable."),
         },

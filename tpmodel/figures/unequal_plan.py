@@ -146,7 +146,7 @@ def unequal_map():
             "meeting": "{meets?No link lets tensor parallelism win against this split, not even |The two meet at a link of }{meeting_gb:0} GB/s.",
         },
         table=Table("One token, µs", ("", "tensor", "pipeline"), (
-            ("arithmetic, fill and drain", cell(lambda v: v.busy_s), cell(lambda v: v.pipeline_s - v.transfer_s)),
-            ("cable", cell(lambda v: v.communication_s), cell(lambda v: v.transfer_s)))),
+            ("arithmetic, fill and drain", cell(lambda v: v.busy_s), cell(lambda v: v.pipeline_s - v.handover_s)),
+            ("cable", cell(lambda v: v.communication_s), cell(lambda v: v.handover_s)))),
         size=(4.6, 3.4),
     )

@@ -51,31 +51,44 @@ def transfer_s(message_bytes, link_bytes_per_s):
 
 
 @formula
-def pipeline_s(first_s, last_s, transfer_s, batches):
-    r"""Time of one batch in a pipeline of two: the slower stage, the hand-over, a share of fill and drain.
+def handover_s(allreduce_latency_s, transfer_s):
+    r"""Time from one stage to the next: the link's start, then the bytes.
 
-    returns : t_pp; towards max(t_1, t_2) + t_x in a long run, t_1 + t_2 + t_x with one batch
-    limits : equal batches; a hand-over that overlaps with nothing; pipeline_overlapped_s is the lower end.
-    source : Huang et al. 2019, arXiv:1811.06965, the pipeline's bubble
+    limits : the start is that of an all-reduce between two GPUs over the same link.
+    source : the sum of the two
 
-    >>> pipeline_s(first_s=3, last_s=4, transfer_s=1, batches=3)
-    6.0
+    >>> handover_s(allreduce_latency_s=0.25, transfer_s=0.5)
+    0.75
     """
-    return ops.maximum(first_s, last_s) + transfer_s + ops.minimum(first_s, last_s) / batches
+    return allreduce_latency_s + transfer_s
 
 
 @formula
-def pipeline_overlapped_s(first_s, last_s, transfer_s, batches):
+def pipeline_s(first_s, last_s, handover_s, batches):
+    r"""Time of one batch in a pipeline of two: the slower stage, the hand-over, a share of fill and drain.
+
+    returns : t_pp; towards max(t_1, t_2) + t_h in a long run, t_1 + t_2 + t_h with one batch
+    limits : equal batches; a hand-over that overlaps with nothing; pipeline_overlapped_s is the lower end.
+    source : Huang et al. 2019, arXiv:1811.06965, the pipeline's bubble
+
+    >>> pipeline_s(first_s=3, last_s=4, handover_s=1, batches=3)
+    6.0
+    """
+    return ops.maximum(first_s, last_s) + handover_s + ops.minimum(first_s, last_s) / batches
+
+
+@formula
+def pipeline_overlapped_s(first_s, last_s, handover_s, batches):
     r"""Time of one batch if the hand-over hid behind the stages: the longest of three, a share of fill and drain.
 
     returns : the lower end
     limits : the link is free while both stages work.
     source : the largest of the three
 
-    >>> pipeline_overlapped_s(first_s=3, last_s=4, transfer_s=1, batches=3)
+    >>> pipeline_overlapped_s(first_s=3, last_s=4, handover_s=1, batches=3)
     5.0
     """
-    return ops.maximum(ops.maximum(first_s, last_s), transfer_s) + ops.minimum(first_s, last_s) / batches
+    return ops.maximum(ops.maximum(first_s, last_s), handover_s) + ops.minimum(first_s, last_s) / batches
 
 
 @formula
@@ -197,7 +210,7 @@ def meeting_bytes_per_s(allreduces, message_bytes, first_s, last_s, even_s, batc
 
     returns : B*; 0 where the pipeline wins over any link, since its arithmetic alone is no longer
     limits : two cards, nothing overlapped, no latency.
-    source : tensor_parallel_s = pipeline_s solved for the bandwidth
+    source : pass_s = pipeline_s solved for the bandwidth
 
     >>> meeting_bytes_per_s(allreduces=10, message_bytes=1e9, first_s=2, last_s=2, even_s=2, batches=4)
     16000000000.0

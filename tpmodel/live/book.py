@@ -14,33 +14,41 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from .figure import PAGE_VARIABLE
 
 PACKAGE = Path(__file__).resolve().parents[1]
-STAMP = "tpmodel.sha256"
+OUTPUTS = "tpmodel.sha256"  # beside the cache of outputs: the package that made them
+CLEAN = "clean.sha256"  # what the last build was made from, if it gave no warning
 
 
-def fingerprint():
-    """A hash of the package: its code and its data."""
-    digest = hashlib.sha256()
+def fingerprint(*words):
+    """A hash of the package, its code and its data, and of further words."""
+    digest = hashlib.sha256(repr(words).encode())
     for file in sorted(PACKAGE.rglob("*")):
-        if file.suffix in (".py", ".toml", ".csv"):
+        if file.is_file() and "__pycache__" not in file.parts:
             digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
     return digest.hexdigest()
 
 
-def forget_stale_outputs(app, config):
-    """Notebook outputs are cached by the notebook alone; drop them when the package has changed."""
+def begin(app, config):
+    """Drop the outputs that another package made; a build that fails or is killed from here on leaves no CLEAN behind."""
     build = Path(app.outdir).parent
-    stamp = build / STAMP
-    now = fingerprint()
-    app.tpmodel_changed = not stamp.exists() or stamp.read_text() != now
-    if app.tpmodel_changed:
+    build.mkdir(parents=True, exist_ok=True)
+    outputs, clean, settings = build / OUTPUTS, build / CLEAN, Path(app.srcdir) / "_config.yml"
+    if not outputs.exists() or outputs.read_text() != fingerprint():
         shutil.rmtree(build / ".jupyter_cache", ignore_errors=True)
-        build.mkdir(parents=True, exist_ok=True)
-        stamp.write_text(now)
+        outputs.write_text(fingerprint())
+    app.tpmodel_now = fingerprint(Path(app.outdir).name, config.nitpicky, settings.exists() and settings.read_bytes())
+    app.tpmodel_clean = clean.exists() and clean.read_text() == app.tpmodel_now
+    clean.unlink(missing_ok=True)
 
 
 def outdated(app, env, added, changed, removed):
-    """Every page is read again when the package has changed."""
-    return set(env.found_docs) - added if app.tpmodel_changed else set()
+    """Every page or none: what Sphinx does not read and write again, it does not warn of again."""
+    return set() if app.tpmodel_clean and not (added or changed or removed) else set(env.found_docs) - added
+
+
+def end(app, error):
+    """Only after a build without a warning the next one may leave pages as they are."""
+    if error is None and not app._warncount:
+        (Path(app.outdir).parent / CLEAN).write_text(app.tpmodel_now)
 
 
 class Number(PasteTextRole):
@@ -84,7 +92,8 @@ def setup(app):
     app.add_post_transform(GluedMath)
     app.add_role("n", Number())
     app.add_role("kind", kind)
-    app.connect("config-inited", forget_stale_outputs)
+    app.connect("config-inited", begin)
     app.connect("env-get-outdated", outdated)
+    app.connect("build-finished", end, priority=1000)  # last: others copy files then, and warn
     app.connect("doctree-resolved", escape_math)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

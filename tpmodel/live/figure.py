@@ -111,6 +111,11 @@ class Figure:
         view = self.view(values)
         return {name: m.text(parts, view) for name, parts in self.all_texts.items()}
 
+    def cell(self, row, column, values=None):
+        """The text of the table's cell under `column`, in the row that begins with `row`."""
+        place = [cells[0] for cells in self.table.rows].index(row), self.table.head.index(column)
+        return self.shown_texts(values)["cell-{}-{}".format(*place)]
+
     def draw(self, values=None):
         """The matplotlib figure for these values of the controls; marks carry ids, readouts stand above."""
         from . import drawing

@@ -6,6 +6,7 @@ from collections import Counter
 from importlib import import_module
 
 from .. import formulas, vocabulary
+from ..catalog.assumptions import assumptions
 from ..catalog.gpus import gpus
 from ..catalog.links import listed as links
 from ..catalog.models import models
@@ -18,7 +19,7 @@ from ..formula import REGISTRY
 from ..units import fixed
 from .tables import Several, Words, short
 
-CATALOG = {"models": models, "cards": gpus, "links": links}
+CATALOG = {"models": models, "cards": gpus, "links": links, "assumptions": assumptions}
 
 
 def themes():
@@ -60,15 +61,17 @@ def formula_tables():
 
 
 def specs(file):
-    """Every number of "models", "cards" or "links", one table an entry."""
+    """Every number of "models", "cards", "links" or "assumptions", one table an entry; a link says its protocol."""
     def row(name, n):
         low, high = ("", "") if n.low is None else (short(n.low), short(n.high))
         where = "; ".join(filter(None, (n.source, n.where, n.note)))
         return (vocabulary.NAMES[name].meaning, f"{short(n.value)} {n.unit}".rstrip(), f"{low} to {high}" if low else "", n.kind, where, n.date)
 
     head = ("number", "value", "range", "kind", "source", "date")
-    return Several(tuple(Words(f"{entry.name} ({key})", head, tuple(row(*item) for item in entry.numbers.items()), (1, 2))
-                         for key, entry in CATALOG[file]().items()))
+    known = lambda entry: entry.key + (f", protocol {entry.said['protocol']}" if "protocol" in entry.said else "")
+    rows = lambda entry: tuple(row(*item) for item in entry.numbers.items())
+    return Several(tuple(Words(f"{entry.name} ({known(entry)})", head, rows(entry), (1, 2))
+                         for entry in CATALOG[file]().values()))
 
 
 def claims_table(article):

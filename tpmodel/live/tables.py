@@ -66,7 +66,7 @@ class Several:
 
 
 def _cell(text):
-    link = lambda address: f'<a href="{escape(address)}">{escape(address.split("://")[1], quote=False)}</a>'
+    link = lambda address: f'<a href="{escape(address)}">{escape(address.split("://", 1)[1], quote=False)}</a>'
     return "".join(link(part) if i % 2 else escape(part, quote=False) for i, part in enumerate(LINK.split(text)))
 
 

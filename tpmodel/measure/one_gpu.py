@@ -2,7 +2,7 @@
 
 import statistics
 
-from ..formulas.prefill import linear_flop
+from ..formulas.passes import linear_flop
 
 MIB, GIB = 2**20, 2**30
 HIDDEN, WIDE = 5120, 17408  # of a 27B model's FFN

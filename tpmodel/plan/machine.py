@@ -1,5 +1,6 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
+from .. import inputs
 from ..catalog import sourced
 from ..catalog.gpus import gpu
 from ..catalog.links import link as find_link
@@ -12,7 +13,7 @@ from .placement import engine_setting
 from .values import Machine
 
 KINDS = ("one", "offload", "tp", "pp")
-LATENT_KV = "fp8_ds_mla"
+LATENT_KV, NEVER_LATENT_KV = "fp8_ds_mla", "nvfp4"  # vLLM 0.33 has no kernels for the other kind of cache
 NATIVE_TOKENS = 32768  # where a config.json prints no length
 CARD_NEEDS = ("vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s")
 LINK_NEEDS = ("link_bytes_per_s", "allreduce_latency_s")
@@ -62,8 +63,9 @@ def model(ask):
     """(the model's shape, the engine's setting) that was asked about."""
     config = find_config(ask.model)
     latent = any(layer.kind == "latent" for layer in config.order)
-    if ask.kv_dtype == LATENT_KV and not latent:
-        raise ValueError(f"kv_dtype = {ask.kv_dtype!r} is not accepted: {ask.model} has no latent attention, whose cache it is")
+    if ask.kv_dtype == (NEVER_LATENT_KV if latent else LATENT_KV):
+        raise inputs.refused("kv_dtype", ask.kv_dtype, f"it is for models with {'keys and values' if latent else 'a latent'} in the cache, "
+                             f"which {ask.model} has not")
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
     native = config.native_tokens or NATIVE_TOKENS

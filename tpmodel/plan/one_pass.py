@@ -206,7 +206,7 @@ def copies_s(placement, copied_bytes, end):
 
 def handover_s(link, message, end):
     """One hidden vector a token from one stage to the next."""
-    return wire.latency(link, 2, end) + pipeline.transfer_s(message, wire.bandwidth(link, end))
+    return pipeline.handover_s(wire.latency(link, 2, end), pipeline.transfer_s(message, wire.bandwidth(link, end)))
 
 
 def draft_bytes(config, tokens):

@@ -17,9 +17,11 @@ def hop_s(link):
 def unsaid(link):
     """What is taken of a link that does not say how it works, in words; empty where it says all."""
     ring = protocol(link) == "ring"
-    taken = [f'protocol = "{protocol(link)}"'] * ("protocol" not in link.said)
-    taken += [f"link_latency_s = {hop_s(link) * 1e6:g} us"] * (ring and "link_latency_s" not in link.numbers)
-    return f"{link.key} says no {' and no '.join(one.split(' = ')[0] for one in taken)}: taken as {', '.join(taken)}" if taken else ""
+    taken = {"protocol": f'"{protocol(link)}"'} if "protocol" not in link.said else {}
+    if ring and "link_latency_s" not in link.numbers:
+        taken["link_latency_s"] = f"{hop_s(link) * 1e6:g} us"
+    words = ", ".join(f"{name} = {value}" for name, value in taken.items())
+    return f"{link.key} says no {' and no '.join(taken)}: taken as {words}" if taken else ""
 
 
 def bandwidth(link, end):
