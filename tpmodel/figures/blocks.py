@@ -8,7 +8,7 @@ from ..live.marks import Axes, Line, Table, bar, quantity, rows
 from ..units import GIB
 from ..vllm import rules
 from ..vllm.engine import version
-from .options import AS_COUNTED, BUILD_GB, CONFIG, DRIVER, KV_DTYPES, NOMINAL, TP
+from .options import AS_COUNTED, BUILD_GB, CONFIG, DRIVER, KV_DTYPES, NOMINAL, TP, note
 
 INPUT_BYTES = 2  # the convolution's inputs are BF16
 OVERHEAD = MODEL.numbers["overhead_bytes"].base_range
@@ -61,6 +61,9 @@ def at(overhead):
 LOW, MIDDLE, HIGH = ENDS = tuple(map(at, OVERHEAD))
 
 
+NO_ROOM = note(lambda v: LOW(v).pool_blocks < 1, "no memory is left for a block")
+
+
 def context_blocks():
     """The figure, live."""
     pools = [quantity("pool_blocks", end) for end in ENDS]
@@ -70,13 +73,13 @@ def context_blocks():
         caption="Bars: blocks of the pool, for a low, middle and high overhead. The line: what one sequence of this context needs, "
                 "and the null block.",
         controls=(
-            Choice("card", "Memory of a GPU", CARDS, NOMINAL),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.8, 1, 0.01, start=UTILISATION_FRAC), "0.92"),
-            Slider("weights_bytes", "Weights, all GPUs", log_texts(10, 80, 40, start=(20, BUILD_GB)), "20", "GB", "e9"),
+            Choice("card", "Memory of a GPU", CARDS, NOMINAL, NO_ROOM),
+            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.8, 1, 0.01, start=UTILISATION_FRAC), "0.92", silent=NO_ROOM),
+            Slider("weights_bytes", "Weights, all GPUs", log_texts(10, 80, 40, start=(20, BUILD_GB)), "20", "GB", "e9", silent=NO_ROOM),
             Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
             Choice("mtp", "Tokens drafted by the MTP layer", {str(n): {"drafts": n} for n in (0, 1, 2, 3)}, "0"),
             Slider("context_tokens", "Context wanted", linear_texts(8192, 262144, 4096), "262144", "tokens"),
-            Choice("tp", "Split over", {words: TP[words] for words in ("1 GPU", "2 GPUs", "4 GPUs")}, "2 GPUs"),
+            Choice("tp", "Split over", {words: TP[words] for words in ("1 GPU", "2 GPUs", "4 GPUs")}, "2 GPUs", NO_ROOM),
             Choice("engine", "Engine", {f"vLLM {text}": engine(text) for text in ("0.32", "0.33")}, "vLLM 0.32"),
         ),
         presets={"article 1: 20 GB, nominal 16 GiB; vLLM 0.32": {},

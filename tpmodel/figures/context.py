@@ -43,6 +43,8 @@ def _taken(context_tokens):
 
 RECIPES = BLOCKS | {
     "kv_pool_bytes": lambda v: ops.where(v.typed_pool_bytes > 0, v.typed_pool_bytes, v(memory.kv_pool_bytes)),
+    "lacking": lambda v: ops.where(v.kv_pool_bytes < 0, 1, 0),
+    "apart_bytes": lambda v: ops.maximum(v.kv_pool_bytes, 0 - v.kv_pool_bytes),
     "typed": lambda v: ops.where(v.typed_pool_bytes > 0, 1, 0),
     "room_tokens": lambda v: ops.where(v.in_blocks > 0, v.startable_tokens, v.pool_tokens),
     "longest_tokens": lambda v: ops.minimum(v.room_tokens, v.native_tokens),
@@ -99,7 +101,7 @@ def context_budget():
                        "{limit?the weights and buffers leave no room for a cache.|the memory is full there.|"
                        "the model's native limit, by division. (An engine counts in blocks.)|"
                        "not one block beside the states is left.|the engine's blocks are full there.|the model's native limit, in the engine's blocks.}",
-            "budget": "Budget for the KV cache {kv_pool_bytes/GIB:2} GiB on each GPU ({typed?from the card|as typed}); "
+            "budget": "{lacking?Budget for the KV cache|Weights and buffers are too much by} {apart_bytes/GIB:2} GiB on each GPU ({typed?from the card|as typed}); "
                       "one token takes {kv_bytes_per_token/KIB:1} KiB.",
         },
         table=Table("On each GPU", ("", "BF16 KV", "FP8 KV"), rows(

@@ -9,7 +9,7 @@ from ..live.figure import Figure
 from ..live.marks import Axes, Curve, Line, Marker, Table, bar, quantity, rows, template
 from ..plan import assume, one_pass, wire
 from ..units import GB, GIB, KIB, MIB, TFLOP, US
-from .options import AS_COUNTED, CONFIG, COUNTED, SHM, STATES_BYTES, TP
+from .options import AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, SHM, STATES_BYTES, TP, note
 
 LINKS = {"line": LINK, "peer": link("p2p-pcie5-x8"), "copy": link("staged"), "host": link("shm")}
 COUNTED_MFU = assume.mfu_frac(GPU, "bf16", MIDDLE)
@@ -70,16 +70,19 @@ def _over(entry):
     return over(**wire.numbers(entry, 2, MIDDLE))
 
 
-def _figure(chunk, start, **more):
+ONE_CHUNK = note(lambda v: v.chunk_tokens >= v.prompt_tokens, "the prompt is one chunk")
+
+
+def _figure(chunk, start, chunk_note, link_note=(), **more):
     """Either figure: its sliders, and what both hold; vLLM's servers start with chunks of 2,048."""
     return Figure(
         controls=(
             Slider("prompt_tokens", "Prompt", log_texts(2048, 524288, 20, start=8192), "8192", "tokens", whole=True),
-            Slider("chunk_tokens", "Chunk: tokens of one pass", CHUNKS, chunk, "tokens", whole=True),
+            Slider("chunk_tokens", "Chunk: tokens of one pass", CHUNKS, chunk, "tokens", whole=True, silent=chunk_note),
             Slider("link_bytes_per_s", "Link, one direction, as achieved",
-                   log_texts(1, 450, 20, start=(LINK.link_bytes_per_s / GB, AS_PLANNED["link_bytes_per_s"])), f"{LINK.link_bytes_per_s / GB:.10g}", "GB/s", "e9"),
-            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=(20, AS_PLANNED["allreduce_latency_s"])), "20", "µs", "e-6"),
-            Slider("bulk_latency_s", "Start of the link's bulk protocol (0: it has one)", linear_texts(0, 100, 1), "0", "µs", "e-6"),
+                   log_texts(1, 450, 20, start=(LINK.link_bytes_per_s / GB, AS_PLANNED["link_bytes_per_s"])), f"{LINK.link_bytes_per_s / GB:.10g}", "GB/s", "e9", silent=link_note),
+            Slider("allreduce_latency_s", "Latency of one all-reduce", log_texts(1, 200, 20, start=(20, AS_PLANNED["allreduce_latency_s"])), "20", "µs", "e-6", silent=link_note),
+            Slider("bulk_latency_s", "Start of the link's bulk protocol (0: it has one)", linear_texts(0, 100, 1), "0", "µs", "e-6", silent=ONE_LINE),
             Choice("format", "Linear layers multiply in", FORMATS, next(iter(FORMATS))),
             Slider("mfu_frac", "Fraction of that rate reached", linear_texts(0.05, 1, 0.01), "1"),
             Choice("build", "Parameters of a prompt, bytes of a decode step", BUILDS, next(iter(BUILDS))),
@@ -94,7 +97,7 @@ def message_time():
     curve = lambda name, color, label, y="protocol_allreduce_s", **more: Curve(name, "message_bytes", MESSAGES, y, color, label, **more)
     one_s = lambda **at: quantity("protocol_allreduce_s", over(**at))
     return _figure(
-        "8192", "article 1: one pass, FP4 at its full rate, line rate, 20 µs",
+        "8192", "article 1: one pass, FP4 at its full rate, line rate, 20 µs", ONE_CHUNK,
         name="message-time",
         title="The same all-reduces in decode and in a prompt.",
         caption="Above: one all-reduce against its message. Below: what they take of one decode step and of the whole prompt, in percent.",
@@ -142,7 +145,7 @@ def prompt_time():
     found = points("length")
     lengths = {"yours": (None, "–")} | {f"{p.tokens // 1024}K": (over(prompt_tokens=float(p.tokens)), f"{p.seconds}") for p in found}
     return _figure(
-        "1024", "article 1's rates and link, chunks of 1,024",
+        "1024", "article 1's rates and link, chunks of 1,024", ONE_GPU, ONE_GPU,
         name="prompt-time",
         title="How long does a prompt take?",
         caption="Two straight lines and a steeper one: attention grows with the square. Diamonds: public times of two such cards, vLLM, NVFP4.",

@@ -12,7 +12,7 @@ from ..plan import assume, one_pass, wire
 from ..plan.placement import cache_bytes
 from ..units import GB, MS, US
 from ..vllm.engine import Setting
-from .options import AS_COUNTED, CONFIG, COUNTED, KV_DTYPES, SHM, STATES_BYTES, TP
+from .options import AS_COUNTED, CONFIG, COUNTED, KV_DTYPES, NO_CACHE, NO_DRAFTS, ONE_LINE, SHM, STATES_BYTES, TP, note
 
 AXIS_MS = 100
 AXIS_RATE = 200
@@ -40,24 +40,24 @@ def undrafted(v):
     return v.extended(drafts=0.0)
 
 
-def _counted(name, label, texts, unit, suffix, start=None):
+def _counted(name, label, texts, unit, suffix, start=None, silent=()):
     """A slider that starts at what `plan` uses."""
     start = start or COUNTED[name]
-    return Slider(name, label, texts(start), start, unit, suffix)
+    return Slider(name, label, texts(start), start, unit, suffix, silent=silent)
 
 
-def _drafts():
+def _drafts(note_drafts=()):
     return (Slider("drafts", "Drafted a step (num_speculative_tokens)", linear_texts(0, MOST_DRAFTS, 1), "3", whole=True),
-            Slider("acceptance_frac", "Chance that a draft is accepted", linear_texts(0, 0.98, 0.02), "0.7"))
+            Slider("acceptance_frac", "Chance that a draft is accepted", linear_texts(0, 0.98, 0.02), "0.7", silent=note_drafts))
 
 
-def _machine():
+def _machine(draft_note=()):
     log = lambda lo, hi: lambda start: log_texts(lo, hi, 20, start=float(start))
     draft = f"{one_pass.draft_bytes(CONFIG, 1) / GB:.10g}"
     return (_counted("read_bytes", "Weights read per step, all GPUs", log(2, 200), "GB", "e9"),
             _counted("memory_bytes_per_s", "Memory bandwidth of a GPU", log(200, 8000), "GB/s", "e9", f"{GPU.memory_bytes_per_s / GB:.10g}"),
             _counted("achieved_frac", "Achieved fraction of it", lambda start: linear_texts(0.5, 1, 0.01), "", ""),
-            _counted("draft_bytes", "Weights a draft step reads, all GPUs", log(0.1, 20), "GB", "e9", draft),
+            _counted("draft_bytes", "Weights a draft step reads, all GPUs", log(0.1, 20), "GB", "e9", draft, draft_note),
             _counted("context_tokens", "Context in the cache", lambda start: linear_texts(0, 262144, 4096), "tokens", ""))
 
 
@@ -77,8 +77,11 @@ def _ends(found):
     return {f"{name}_{end}": number for name, numbers in found.items() for end, number in enumerate(numbers)}
 
 
+AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its own")
+
+
 def _engine(name):
-    return _ends({"gap_s": assume.gap_range_s(name)})
+    return _ends({"gap_s": assume.gap_range_s(name)}) | {"as_vllm": float(name == "sglang")}
 
 
 def _transport(key):
@@ -130,12 +133,12 @@ def alarm():
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle and at the low end. Behind the line the alarm rings.",
         controls=(
             Slider("measured_tokens_per_s", "Measured, one stream", log_texts(1, 400, 20, start=(float(ARTICLE), float(PLANNED))), ARTICLE, "tokens/s"),
-            *_drafts(),
-            Choice("engine", "Engine", {words: _engine(name) for words, name in ENGINES.items()}, "vLLM"),
+            *_drafts(NO_DRAFTS),
+            Choice("engine", "Engine", {words: _engine(name) for words, name in ENGINES.items()}, "vLLM", AS_VLLM),
             Choice("transport", "Link", {words: _transport(key) for words, key in TRANSPORTS.items()}, "NCCL through host memory"),
             Choice("tp", "Split over", TP, "2 GPUs"),
-            *_machine(),
-            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
+            *_machine(NO_DRAFTS),
+            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8", NO_CACHE),
         ),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {}, AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
         constants=SHAPE, given=GIVEN,
@@ -173,7 +176,7 @@ def speculation():
     """Tokens/s against the number of drafts."""
     samples = tuple(float(k) for k in range(MOST_DRAFTS + 1))
     plain = quantity("decode_tokens_per_s", undrafted)
-    micro = lambda name, label: Slider(name, label, log_texts(1, 200, 20, start=SHM[name] / US), f"{SHM[name] / US:.10g}", "µs", "e-6")
+    micro = lambda name, label, **more: Slider(name, label, log_texts(1, 200, 20, start=SHM[name] / US), f"{SHM[name] / US:.10g}", "µs", "e-6", **more)
     carried = f"{SHM['link_bytes_per_s'] / GB:.10g}"
     return Figure(
         name="speculation",
@@ -183,7 +186,7 @@ def speculation():
             *_drafts()[::-1],
             Slider("gap_s", "Wait of the engine, a step or a round", linear_texts(0, 60, 0.5), COUNTED["gap_s"], "ms", "e-3"),
             micro("allreduce_latency_s", "Latency of one all-reduce"),
-            micro("bulk_latency_s", "Start of the link's bulk protocol"),
+            micro("bulk_latency_s", "Start of the link's bulk protocol", silent=ONE_LINE),
             Slider("link_bytes_per_s", "Achieved bandwidth of the link", log_texts(1, 400, 20, start=float(carried)), carried, "GB/s", "e9"),
             *_machine(),
         ),

@@ -91,9 +91,9 @@ def _row(way):
     return (words, ((speed, 0),), f"{{measured_{way}:0}}", ((error, 1),))
 
 
-def _more(name):
-    """How much longer the RTX 5060 Ti takes than the RTX 5080 with offload, by one part."""
-    return lambda v: _us(name, _alone("last"))(v) - _us(name, _alone("first"))(v)
+def _alone_us(place, name):
+    """Microseconds a token of one part, of one card with offload."""
+    return _us(name, _alone(place))
 
 
 def unequal_speeds():
@@ -126,8 +126,9 @@ def unequal_speeds():
             "pp": ("Pipeline {first_layers:0}/{second_layers:0}: ", (_speed("yours"), 0), " tokens/s, paced by the ",
                    (lambda v: ops.where(v.first_s > v.last_s, 1, 0), ("second card", "first card")),
                    "; the cable takes ", (_us("handover_s"), 1), " of ", (_us("pipeline_s"), 0), " µs."),
-            "offload": ("One card with offload: the RTX 5060 Ti takes ", (_more("offload_s"), 0),
-                        " µs longer than the RTX 5080, ", (_more("stage_s"), 0), " by its arithmetic and ", (_more("copy_s"), 0), " by its cable."),
+            "offload": ("One card with offload: the RTX 5060 Ti takes ", (_alone_us("last", "stage_s"), 0), " µs a token of arithmetic and ",
+                        (_alone_us("last", "copy_s"), 0), " of its cable, the RTX 5080 ", (_alone_us("first", "stage_s"), 0), " and ",
+                        (_alone_us("first", "copy_s"), 0), "."),
         },
         table=Table("Tokens a second", ("", "predicted", "measured", "error, %"), tuple(map(_row, WAYS))),
         size=(4.6, 4.6),

@@ -56,6 +56,8 @@ def unequal_memory():
             "fit": lambda v: ops.where(first(v).room + last(v).room < v.layers, 0, 1),
             "best_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, v.layers),
             "best_second_layers": lambda v: v.layers - v.best_layers,
+            "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # beyond the axis where no split fits
+            "balance_second": lambda v: v.layers - v.balance_layers,
         },
         axes=(Axes("layers on the first card", "GiB in use", (0, 34), (0, 20), legend=2),),
         marks=(
@@ -65,14 +67,15 @@ def unequal_memory():
               for name, color, card in both),
             *_peak(0, "blue"), *_peak(1, "green"),
             Line("chosen", "first_layers", 0, "first_layers", 20, "gray"),
-            Line("fastest", "best_first_layers", 0, "best_first_layers", 20, "purple", "fastest split", dashed=True),
+            Line("fastest", "shown_layers", 0, "shown_layers", 20, "purple", "fastest split", dashed=True),
             *(Marker(f"{name}-here", "first_layers", quantity("in_use_bytes/GIB", card), color) for name, color, card in both),
         ),
         readouts={
             "here": ("{first_layers:0}/{second_layers:0}: ", *template("{in_use_bytes/GIB:2} and ", first), *template("{in_use_bytes/GIB:2}", last),
                      " GiB in use; weights ", *template("{stage_bytes/GIB:2} and ", first), *template("{stage_bytes/GIB:2} GiB.", last)),
             "room": (*template("Room for {room:0} layers on the first card and ", first), *template("{room:0} on the second", last),
-                     "{fit?: too few.|. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}."),
+                     "{fit?: too few for |. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}."),
+            "balance": "Both cards would work equally long at {balance_layers:1}/{balance_second:1}.",
         },
         table=Table("GiB on each card", ("", "first", "last"), rows(
             (first, last), ("weights", "{stage_bytes/GIB:2}"), ("in use", "{in_use_bytes/GIB:2}"), ("may hold", "{limit_bytes/GIB:2}"),
