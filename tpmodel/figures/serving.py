@@ -12,7 +12,7 @@ from ..plan import assume, one_pass, wire
 from ..plan.placement import cache_bytes
 from ..units import GB, MS, US
 from ..vllm.engine import Setting
-from .options import AS_COUNTED, CONFIG, COUNTED, KV_DTYPES, NO_CACHE, NO_DRAFTS, ONE_LINE, SHM, STATES_BYTES, TP, note
+from .options import AS_COUNTED, CONFIG, COUNTED, KV_DTYPES, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, SHM, STATES_BYTES, TP, note
 
 AXIS_MS = 100
 AXIS_RATE = 200
@@ -135,7 +135,7 @@ def alarm():
             Slider("measured_tokens_per_s", "Measured, one stream", log_texts(1, 400, 20, start=(float(ARTICLE), float(PLANNED))), ARTICLE, "tokens/s"),
             *_drafts(NO_DRAFTS),
             Choice("engine", "Engine", {words: _engine(name) for words, name in ENGINES.items()}, "vLLM", AS_VLLM),
-            Choice("transport", "Link", {words: _transport(key) for words, key in TRANSPORTS.items()}, "NCCL through host memory"),
+            Choice("transport", "Link", {words: _transport(key) for words, key in TRANSPORTS.items()}, "NCCL through host memory", ONE_GPU),
             Choice("tp", "Split over", TP, "2 GPUs"),
             *_machine(NO_DRAFTS),
             Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8", NO_CACHE),
