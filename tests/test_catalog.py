@@ -155,7 +155,7 @@ def test_an_unknown_term_and_an_unknown_key_are_named():
 
 DECIMALS = {  # what may stand as a decimal number in code, and what it is; numbers with a source stand in the catalog
     ("cli.py", 0.9): "vLLM's old default of a flag", ("split.py", 0.9): "the same", ("plan/command.py", 0.92): "the default of a flag",
-    ("plan/plan.py", 0.92): "the same", ("plan/crossover.py", 2e12): "where a search ends", ("evidence/article2.py", 0.97): "the article's own setting",
+    ("plan/values.py", 0.92): "the same", ("plan/verdict.py", 0.05): "how near is as fast", ("plan/verdict.py", 1.1): "how much more is named", ("plan/crossover.py", 2e12): "where a search ends", ("evidence/article2.py", 0.97): "the article's own setting",
     ("evidence/trust.py", 0.9): "ends of a choice", ("evidence/trust.py", 0.95): "ends of a choice",
     ("evidence/checks_kv.py", 0.005): "half of a printed digit", ("evidence/checks_kv.py", 5e-7): "half of a printed digit",
     ("evidence/prompts.py", 16.5): "a public profile", ("evidence/prompts.py", 14.2): "a public profile",

@@ -63,7 +63,7 @@ def test_the_three_ways_send_what_simulated_ranks_send(tp, ranks, tokens):
     for way, layer in (("megatron", swiglu), ("naive_a", swiglu_naive_a), ("naive_b", swiglu_naive_b)):
         run = compare(layer, normal(tokens, 16, seed=1), random_swiglu(16, 40, seed=2), ranks, element_bytes=2 * scale)
         assert getattr(view, f"{way}_payload_bytes") == run.payload_bytes
-        assert getattr(view, f"{way}_sent_bytes") == run.sent_bytes
+        assert getattr(view, f"{way}_wire_bytes") == run.sent_bytes
 
 
 def test_the_articles_counting_is_the_articles():

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tpmodel"
-FLOORS = ["inputs", "units", "vocabulary", "tree", "ops", "printers", "formula", "formulas", "ranks", "catalog", "vllm",
-          "split", "plan", "evidence", "live", "figures", "measure", "cli", "__main__"]
+FLOORS = ["inputs", "units", "vocabulary", "tree", "ops", "printers", "formula", "view", "formulas", "ranks", "catalog", "vllm",
+          "plan", "split", "evidence", "live", "figures", "measure", "cli", "__main__"]
 
 def modules():
     return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")

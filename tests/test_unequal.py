@@ -14,7 +14,8 @@ from tpmodel.evidence import article2 as a2
 from tpmodel.evidence.claims import findings, summary
 from tpmodel.formula import solve, symbol
 from tpmodel.formulas import collectives, passes, pipeline, weights
-from tpmodel.split import fastest, split
+from tpmodel.plan.partition import fastest
+from tpmodel.split import split
 
 ROWS = {finding.id: finding for finding in findings()}
 SPEEDS = [f for f in ROWS.values() if f.status == "predicted" and f.unit == "tok/s" and f.id not in a2.OUTLIERS]

@@ -103,8 +103,6 @@ def equation(formula, levels=1):
     return f"{NAMES[formula.__name__].symbol} = {latex(body)}"
 
 
-# --- JavaScript ----------------------------------------------------------------------------------
-
 JS_OPS = {"maximum": "Math.max", "minimum": "Math.min", "floor": "Math.floor", "ceil": "Math.ceil", "power": "F.power"}
 
 

@@ -5,10 +5,10 @@ from ..catalog import sourced
 from ..catalog.gpus import gpu
 from ..catalog.links import link as find_link
 from ..catalog.models import find_config
-from ..split import parse_reserves
 from ..units import GIB
 from ..vllm.engine import version
 from ..vllm.memory import KV_BYTES
+from .partition import parse_reserves
 from .placement import engine_setting
 from .values import Machine
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from ..split import fastest
 from ..formulas import speculation
 from ..vllm.engine import Refused
 from . import assume, one_pass, placement
+from .partition import fastest
 from .values import Speed, Way
 
 SHARED = "offload on all"  # tensor parallel, and offload on every GPU
