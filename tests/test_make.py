@@ -113,18 +113,18 @@ def test_clean_leaves_nothing_of_ours(project):
     assert [name for name in ours if (project / name).exists()] == [] and (project / "Makefile").exists()
 
 
-def tests(*arguments, **environment):
+def run_pytest(*arguments, **environment):
     return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments], cwd=ROOT, capture_output=True, text=True,
                           env={**{k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}, "PATH": "/nowhere", **environment})
 
 
 def test_a_missing_browser_is_said_loudly_and_fails_in_ci():
     two = "tests/test_access.py::test_axe_finds_nothing_serious"
-    done = tests(two)
+    done = run_pytest(two)
     assert done.returncode == 0 and "NOT TESTED: 2 of the tests, skipped because there is no Chromium" in done.stdout
-    assert tests(two, TPMODEL_CI="1").returncode == 1
+    assert run_pytest(two, TPMODEL_CI="1").returncode == 1
 
 
 def test_without_browser_tests_none_is_started():
-    done = tests("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py", "--collect-only", "-m", "not browser")
+    done = run_pytest("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py", "--collect-only", "-m", "not browser")
     assert "test_without_browser" in done.stdout and "axe" not in done.stdout and "vllm.py" not in done.stdout
