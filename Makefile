@@ -1,5 +1,6 @@
 PYTHON ?= python3
 PORT ?= 8000
+JOBS ?= 2
 NOTEBOOKS ?= notebooks/*.ipynb
 BIN := .venv/bin
 INSTALLED := .venv/installed
@@ -25,11 +26,12 @@ book: $(INSTALLED)
 
 # The book first: its pages are tested as they are now.
 test: book
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(JOBS)
 	$(BIN)/pytest --nbval notebooks/
 
 quick: $(INSTALLED)
-	$(BIN)/pytest -m "not browser and not book and not slow"
+	$(BIN)/ruff check -q
+	$(BIN)/pytest -n $(JOBS) -m "not browser and not book and not slow"
 
 # A real vLLM without a GPU, in an environment of its own (about 3 GB): a split model against the whole one.
 vllm-test: .venv-vllm/installed

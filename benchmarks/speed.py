@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from tpmodel.evidence.article1 import decode_view
-from tpmodel.formulas import decode, memory
+from tpmodel.formulas import memory, passes
 
 RUNS = 7
 
@@ -42,22 +42,16 @@ def main():
     report("tpmodel claims --json", python_s("-m", "tpmodel", "claims", "--json"), "a bare interpreter", bare)
 
     v = decode_view(20)
-    arguments = [getattr(v, name) for name in decode.decode_s.parameters]
-    plain = best_s(repeated(lambda: _plain_decode_s(*arguments), 1000)) / 1000
-    report("one decode step, plain Python", plain, "itself", plain)
-    report("one decode step, checked formula", best_s(repeated(lambda: decode.decode_s(*arguments), 1000)) / 1000, "plain", plain)
-    report("the same through a view, by name", best_s(repeated(lambda: v(decode.decode_s), 1000)) / 1000, "plain", plain)
+    arguments = [getattr(v, name) for name in passes.pass_s.parameters]
+    plain = best_s(repeated(lambda: sum(arguments), 1000)) / 1000
+    report("one pass from its three terms, plain Python", plain, "itself", plain)
+    report("one pass, checked formula", best_s(repeated(lambda: passes.pass_s(*arguments), 1000)) / 1000, "plain", plain)
+    report("the same by name, every term found anew", best_s(repeated(lambda: decode_view(20).pass_s, 1000)) / 1000, "plain", plain)
 
     tokens = np.linspace(1, 1e6, 10**6)
     bare_array = best_s(lambda: tokens * 32768.0)
     report("a million KV caches, formula", best_s(lambda: memory.kv_cache_bytes(32768, tokens)), "bare NumPy", bare_array)
-    sweep = v.extended(context_tokens=tokens)
-    report("a million decode steps, formula", best_s(lambda: sweep(decode.decode_s)), "bare NumPy product", bare_array)
-
-
-def _plain_decode_s(w, n, bandwidth, eta, k, c, calls, message, link, latency):
-    wire = 2 * (n - 1) / n * message
-    return w / (n * eta * bandwidth) + k * c / (eta * bandwidth) + calls * ((latency if n > 1 else 0) + wire / link)
+    report("a million decode steps, formula", best_s(lambda: v.extended(gap_s=tokens).pass_s), "bare NumPy product", bare_array)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,8 @@ def test_what_a_lenient_build_let_pass_is_found_by_a_strict_one(small):
 
 
 def test_a_setting_that_hid_a_warning_hides_it_no_more(small):
-    hiding = "    nitpick_ignore: [['py:func', nothing]]\n"
-    change(small / "two.md", "# Two", "# Two\n\n{py:func}`nothing`")
+    hiding = "    suppress_warnings: [myst.xref_missing]\n"
+    change(small / "two.md", "# Two", "# Two\n\n[dead](nowhere.md)")
     change(small / "_config.yml", "    html_theme:", hiding + "    html_theme:")
     assert build(small, *STRICT)[0] == 0
     change(small / "_config.yml", hiding, "")
