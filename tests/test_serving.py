@@ -77,11 +77,13 @@ def test_the_alarm_names_the_term(rate, more, words):
     assert words in said("gap", rate, **more)
 
 
-@pytest.mark.parametrize("drafts, acceptance", [(0, 0), (3, 0.7), (3, 0.4), (1, 0.8)])
-def test_the_alarm_rings_below_what_plan_calls_low(drafts, acceptance):
+@pytest.mark.parametrize("ranks, link, drafts, acceptance", [
+    (2, "shm", 0, 0), (2, "shm", 3, 0.7), (2, "shm", 3, 0.4), (2, "mailbox", 1, 0.8), (4, "shm", 0, 0), (4, "p2p-pcie5-x8", 3, 0.7)])
+def test_the_alarm_rings_below_what_plan_calls_low(ranks, link, drafts, acceptance):
     """Its low end, middle and high end are plan's: so it never rings for plan's middle."""
-    found = plan(*PAIR, kv_dtype="fp8", mtp=drafts, acceptance=acceptance)["decode"]
-    texts = {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}"}
+    found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * ranks, "tp", kv_dtype="fp8", link=link, mtp=drafts, acceptance=acceptance)["decode"]
+    words = next(words for words, key in serving.TRANSPORTS.items() if key == link)
+    texts = {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}", "tp": f"{ranks} GPUs", "transport": words}
     v = ALARM.view(texts)
     assert [at(v).confirmed_tokens_per_s for at in (serving.LOW, serving.MID, serving.HIGH)] == pytest.approx([found[end] for end in ("low", "mid", "high")], rel=1e-8)
     ringing = lambda rate: "rings" in ALARM.shown_texts(texts | {"measured_tokens_per_s": f"{rate:.2f}"})["readout-verdict"]

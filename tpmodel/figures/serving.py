@@ -67,7 +67,7 @@ ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged", "mailbox in host memory": "mailbox",
               "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
-NAMES = ("gap_s", *one_pass.LINK_NAMES)
+NAMES = ("gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"), ("comm", "red", "all-reduces", "working_s/MS"),
          ("wait", "gray", "engine waits", "pass_s/MS"), ("drafts", "gold", "drafts", "round_s/MS"))
 
@@ -85,13 +85,22 @@ def _engine(name):
 
 
 def _transport(key):
-    return _ends({name: [wire.numbers(link(key), 2, end)[name] for end in (SLOW, MIDDLE, FAST)] for name in one_pass.LINK_NAMES})
+    """Of a pair at each end, and of each hop that more GPUs add."""
+    start = lambda ranks: [wire.latency(link(key), ranks, end) for end in (SLOW, MIDDLE, FAST)]
+    hops = [(three - two) / 2 for three, two in zip(start(3), start(2))]  # there and back
+    of_pair = [wire.numbers(link(key), 2, end) for end in (SLOW, MIDDLE, FAST)]
+    return _ends({"pair_latency_s": start(2), "link_latency_s": hops} |
+                 {name: [here[name] for here in of_pair] for name in ("link_bytes_per_s", "bulk_latency_s")})
 
 
 def at(end):
     """A function that puts the wait, the link and the achieved fraction of any view at one end of their ranges."""
     off = assume.ACHIEVED[end] - assume.ACHIEVED[MIDDLE]
-    return lambda v: v.extended(achieved_frac=ops.minimum(1.0, v.achieved_frac + off), **{name: getattr(v, f"{name}_{end}") for name in NAMES})
+
+    def turn(v):
+        here = v.extended(achieved_frac=ops.minimum(1.0, v.achieved_frac + off), **{name: getattr(v, f"{name}_{end}") for name in NAMES})
+        return here.extended(allreduce_latency_s=here.group_latency_s)
+    return turn
 
 
 LOW, MID, HIGH = map(at, (SLOW, MIDDLE, FAST))
