@@ -4,6 +4,7 @@ import functools
 import http.server
 import os
 import shutil
+import signal
 import threading
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,10 @@ BUILT = ROOT / "_build" / "html"
 FLAGS = ("--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
          "--disable-component-update --disable-sync").split()
 
+
+for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background has them ignored, and its programs too
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 MARKS = {"browser": "browser", "firefox": "browser", "book": "book"}  # who asks for this fixture gets this mark
 

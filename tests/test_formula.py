@@ -358,10 +358,11 @@ def test_every_name_of_the_vocabulary_is_used():
 
 
 def spoken(node):
-    """The names that a piece of code reads, and those in its templates."""
+    """The names that a piece of code reads, and those in its texts: in a template, or alone as in "pass_s/MS"."""
     for part in ast.walk(node):
         yield from (part.id,) if isinstance(part, ast.Name) else (part.attr,) if isinstance(part, ast.Attribute) else ()
-        yield from re.findall(r"\{(\w+)", part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else ()
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield from (*re.findall(r"\{(\w+)", part.value), part.value.partition("/")[0])
 
 
 def test_every_formula_is_used():

@@ -149,6 +149,7 @@ HOLE = re.compile(r"\{(\w+(?:/\w+)?)(?::(\d)|\?([^}]*))\}")  # {name/UNIT:decima
 def quantity(text, at=None):
     """A function of the view from a name, or a name over a unit: "pass_s/MS"; `at` turns the view first.
 
+    >>> from tpmodel.view import View
     >>> quantity("pass_s/MS")(View({"pass_s": 0.02}, given=["pass_s"]))
     20.0
     """
