@@ -18,7 +18,7 @@ accepted = $(or $(filter good,$(version)),$(error PYTHON = $(PYTHON) is $(refuse
 environment = $(if $(call sound,$(1)),touch,$(if $(accepted),rm -rf $(1) && mkdir $(1) && touch $(1)/making && $(PYTHON) -m venv $(1) && touch)) $(1)/making
 
 .NOTPARALLEL:
-.PHONY: anew book test quick vllm-test serve lab notebooks clean
+.PHONY: anew book test slow quick vllm-test serve lab notebooks clean
 
 book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
@@ -26,8 +26,12 @@ book: $(INSTALLED)
 
 # The book first: its pages are tested as they are now.
 test: book
-	$(BIN)/pytest -n $(JOBS)
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
 	$(BIN)/pytest --nbval notebooks/
+
+# Every recipe of CONTRIBUTING on a copy, and a second build of the book, byte for byte.
+slow: book
+	TPMODEL_CI=1 $(BIN)/pytest -n $(JOBS) -m slow
 
 quick: $(INSTALLED)
 	$(BIN)/ruff check -q
