@@ -126,6 +126,14 @@ def test_an_extended_view_answers_as_a_new_one(more, asked):
 
 # --- rings, and the table of names -----------------------------------------------------------------------------------
 
+def test_a_ring_through_extended_views_is_printed_and_a_nested_question_is_not_one():
+    ring = View({"x": 1.0}, {"a": lambda v: v.extended(x=v.x + 1).b, "b": lambda v: v.extended(x=v.x + 1).a})
+    with pytest.raises(ValueError, match="a ring of names: b <- a <- b|a ring of names: a <- b <- a"):
+        ring.a
+    countdown = View({"x": 5.0}, {"a": lambda v: v.extended(x=v.x - 1).a + 1 if v.x > 0 else 0.0})
+    assert countdown.a == 5.0
+
+
 def test_a_ring_of_names_is_printed():
     v = View({}, {"a": lambda v: v.b, "b": lambda v: v.c + 1, "c": "a"})
     with pytest.raises(ValueError, match="a ring of names: a <- b <- c <- a: one of them must be given"):

@@ -10,6 +10,8 @@ MODULES = ("formulas.card", "formulas.collectives", "formulas.decode", "formulas
            "formulas.pipeline", "formulas.prefill", "formulas.speculation", "formulas.weights", "vllm.rules")
 """Where formulas stand. All are loaded before a name is looked up, so that no answer depends on what was imported."""
 
+MOST_NESTED = 16  # times that a name may be asked for while it is being found, in views extended from each other
+
 
 def formula_of(name):
     """The formula that gives the quantity `name`, or None."""
@@ -57,10 +59,10 @@ class View:
         recipes = dict(recipes or {})
         for name in [name for name in (*values, *recipes) if name not in given and formula_of(name)]:
             raise ValueError(f"{name} is not accepted: a formula gives it; mark it given where a value is to count in its place")
-        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [])
+        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [], [])
 
     def _set(self, *state):
-        for slot, value in zip(self.__slots__, (*state, [])):
+        for slot, value in zip(self.__slots__, state):
             object.__setattr__(self, slot, value)
 
     def __getattr__(self, name):
@@ -79,10 +81,12 @@ class View:
         recipe, form = self._recipes.get(name), formula_of(name)
         if recipe is None and form is None:
             raise AttributeError(f"the view holds no {name}, and no formula gives it; it holds {', '.join(sorted(self._held))}")
-        if name in self._open:
-            ring = self._open[self._open.index(name) :] + [name]
+        asked = [view for one, view in self._open if one == name]
+        if any(view is self for view in asked) or len(asked) > MOST_NESTED:  # in other views of the same it may be asked for again, but not for ever
+            names = [one for one, _ in self._open]
+            ring = names[len(names) - 1 - names[::-1].index(name) :] + [name]
             raise ValueError(f"a ring of names: {' <- '.join(ring)}: one of them must be given")
-        self._open.append(name)
+        self._open.append((name, self))
         self._frames.append(set())
         try:
             if recipe is None:
@@ -141,7 +145,7 @@ class View:
         sources = {name: source for name, source in self._sources.items() if name not in more}
         view = object.__new__(View)
         held = {name: value for name, value in self._held.items() if name not in forgotten}
-        view._set({**held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames)
+        view._set({**held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames, self._open)
         return view
 
     def why(self, name):
