@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tpmodel.plan import ways
@@ -43,6 +43,7 @@ def more(big, small):
 
 @settings(max_examples=80, deadline=None)
 @given(asks, st.sampled_from([0.1, 0.5, 1, 3.7]))
+@example(Ask("qwen3.8-27b-nvfp4", ("rtx-3090",), parallel="offload", kv_dtype="bf16", util=0.836), 1)  # fits to the byte
 def test_more_memory_never_holds_less(ask, gib):
     small, big = holds(ask), holds(ask, gib * 2**30)
     assume(small and big)

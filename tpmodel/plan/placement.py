@@ -139,7 +139,7 @@ def with_offload(config, placement, setting, budget, batch):
     pool = plan_model(config, setting, 0.0)
     room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget)) - batch * (pool.needed_bytes + pool.block_bytes)
     whole_bytes = placement.weights_bytes[0]
-    held = max(1.0, min(whole_bytes, math.floor(room)))  # whole bytes: the cache of the context fits to the byte
+    held = max(1.0, min(whole_bytes, math.floor(room - 1)))  # a byte to spare: sums of fractions round, and the context must fit
     return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks, offloaded_bytes=(whole_bytes - held) * placement.ranks)
 
 
