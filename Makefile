@@ -27,7 +27,7 @@ book: $(INSTALLED)
 # The book first: its pages are tested as they are now.
 test: book
 	$(BIN)/pytest -n $(JOBS) -m "not slow"
-	$(BIN)/pytest --nbval notebooks/
+	$(BIN)/pytest --nbval notebooks/ -n $(JOBS) --dist loadfile
 
 # Every recipe of CONTRIBUTING on a copy, and a second build of the book, byte for byte.
 slow: book

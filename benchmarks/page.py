@@ -8,7 +8,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tpmodel import figures
+from tpmodel.book import figures
 
 BOOK = Path(__file__).resolve().parents[1] / "_build" / "html"
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking".split()

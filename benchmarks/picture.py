@@ -10,7 +10,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from playwright.sync_api import sync_playwright
 
-from tpmodel import figures
+from tpmodel.book import figures
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "benchmarks" / "picture.png"

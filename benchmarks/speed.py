@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tpmodel.evidence.article1 import decode_view
+from tpmodel.planner.evidence.article1 import decode_view
 from tpmodel.formulas import memory, passes
 
 RUNS = 7
@@ -37,7 +37,7 @@ def report(what, seconds, against, base_s):
 def main():
     bare = python_s("-c", "pass")
     report("import tpmodel", python_s("-c", "import tpmodel"), "a bare interpreter", bare)
-    report("import every figure and claim", python_s("-c", "import tpmodel.figures, tpmodel.evidence.claims"), "a bare interpreter", bare)
+    report("import every figure and claim", python_s("-c", "import tpmodel.book.figures, tpmodel.planner.evidence.claims"), "a bare interpreter", bare)
     report("import numpy", python_s("-c", "import numpy"), "a bare interpreter", bare)
     report("tpmodel claims --json", python_s("-m", "tpmodel", "claims", "--json"), "a bare interpreter", bare)
 

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 from jupyter_book.cli.main import main
 
-from tpmodel.live import book
+from tpmodel.book.pages import sphinx_ext as book
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 STRICT = ("-W", "-n", "--keep-going")
@@ -14,7 +14,7 @@ only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 sphinx:
   config:
-    extensions: [myst_nb, jupyter_book, sphinx_external_toc, sphinx_comments, tpmodel.live.book]
+    extensions: [myst_nb, jupyter_book, sphinx_external_toc, sphinx_comments, tpmodel.book.pages.sphinx_ext]
     html_theme: basic
     html_theme_options: {}
     myst_heading_anchors: 2

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 import sympy
 
-from tpmodel import figures
-from tpmodel.catalog.articles import GPU, MODEL
+from tpmodel.book import figures
+from tpmodel.planner.evidence.articles import GPU, MODEL
 from tpmodel.catalog.links import link
-from tpmodel.evidence.prompts import points, prompt
-from tpmodel.figures.options import AS_COUNTED, DRIVER
-from tpmodel.figures.prefill import decode
+from tpmodel.planner.evidence.prompts import points, prompt
+from tpmodel.book.figures.options import AS_COUNTED, DRIVER
+from tpmodel.book.figures.prefill import decode
 from tpmodel.formula import symbol
 from tpmodel.formulas import card, collectives, passes as one, prefill
-from tpmodel.plan.plan import plan
+from tpmodel.planner.plan.plan import plan
 
 CARD, MESSAGE, LENGTH = figures.card_memory(), figures.message_time(), figures.prompt_time()
 GIB = 2**30

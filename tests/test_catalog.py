@@ -12,14 +12,14 @@ import tpmodel
 from tpmodel.catalog.assumptions import assumptions
 from tpmodel.catalog.gpus import by_name, gpu, gpus
 from tpmodel.catalog.links import LANES, TRANSFERS, link, links
-from tpmodel.catalog.models import model, models, repository, shapes
+from tpmodel.planner.shapes.models import model, models, repository, shapes
 from tpmodel.catalog.sourced import KINDS, TO_BASE, Sourced, read
 from tpmodel.formulas import collectives, memory
-from tpmodel.measure import fit
-from tpmodel.plan import wire
-from tpmodel.plan.plan import plan
-from tpmodel.vllm.embed import known
-from tpmodel.vocabulary import NAMES
+from tpmodel.tools.measure import fit
+from tpmodel.planner.plan import wire
+from tpmodel.planner.plan.plan import plan
+from tpmodel.tools.embed.embed import known
+from tpmodel.formula.vocabulary import NAMES
 
 ENTRIES = [entry for catalog in (gpus, links, models, assumptions) for entry in catalog().values()]
 NUMBERS = [pytest.param(number, id=f"{entry.key}-{name}") for entry in ENTRIES for name, number in entry.numbers.items()]
@@ -154,14 +154,14 @@ def test_an_unknown_term_and_an_unknown_key_are_named():
 
 
 DECIMALS = {  # what may stand as a decimal number in code, and what it is; numbers with a source stand in the catalog
-    ("cli.py", 0.9): "vLLM's old default of a flag", ("split.py", 0.9): "the same", ("plan/command.py", 0.92): "the default of a flag",
-    ("plan/values.py", 0.92): "the same", ("plan/verdict.py", 0.05): "how near is as fast", ("plan/verdict.py", 1.1): "how much more is named", ("plan/crossover.py", 2e12): "where a search ends", ("evidence/article2.py", 0.97): "the article's own setting",
-    ("evidence/trust.py", 0.9): "ends of a choice", ("evidence/trust.py", 0.95): "ends of a choice",
-    ("evidence/checks_kv.py", 0.005): "half of a printed digit", ("evidence/checks_kv.py", 5e-7): "half of a printed digit",
-    ("evidence/prompts.py", 16.5): "a public profile", ("evidence/prompts.py", 14.2): "a public profile",
-    ("measure/link.py", 0.02): "how long a round of a measurement lasts", ("measure/one_gpu.py", 2.5): "how much memory a measurement takes",
-    ("vllm/memory.py", 1.5): "a rule of vLLM's code"}
-DRAWING = ("figures", "live", "ranks", "units.py", "catalog/quant.py")  # places in a picture, functions, units, bits of a format
+    ("tools/cli.py", 0.9): "vLLM's old default of a flag", ("planner/plan/split.py", 0.9): "the same", ("planner/plan/command.py", 0.92): "the default of a flag",
+    ("planner/plan/values.py", 0.92): "the same", ("planner/plan/verdict.py", 0.05): "how near is as fast", ("planner/plan/verdict.py", 1.1): "how much more is named", ("planner/plan/crossover.py", 2e12): "where a search ends", ("planner/evidence/article2.py", 0.97): "the article's own setting",
+    ("planner/evidence/trust.py", 0.9): "ends of a choice", ("planner/evidence/trust.py", 0.95): "ends of a choice",
+    ("planner/evidence/checks_kv.py", 0.005): "half of a printed digit", ("planner/evidence/checks_kv.py", 5e-7): "half of a printed digit",
+    ("planner/evidence/prompts.py", 16.5): "a public profile", ("planner/evidence/prompts.py", 14.2): "a public profile",
+    ("tools/measure/link.py", 0.02): "how long a round of a measurement lasts", ("tools/measure/one_gpu.py", 2.5): "how much memory a measurement takes",
+    ("planner/engine/memory.py", 1.5): "a rule of vLLM's code"}
+DRAWING = ("book/figures", "book/live", "ranks", "formula/units.py", "planner/shapes/quant.py")  # places in a picture, functions, units, bits of a format
 
 
 def decimals(text):

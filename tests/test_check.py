@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel.evidence import checks
-from tpmodel.evidence.checks_kv import ORACLE, PRINTED
+from tpmodel.planner.evidence import checks
+from tpmodel.planner.evidence.checks_kv import ORACLE, PRINTED
 
-DATA = resources.files("tpmodel.evidence") / "data"
+DATA = resources.files("tpmodel.planner.evidence") / "data"
 # printed for one rank, while the tokens are another's: the row's own note says so
 KNOWN_MISSES = {("P07", "printed_kv_tokens"), ("P07", "printed_concurrency")}
 
@@ -75,7 +75,7 @@ def test_the_column_switches_the_hybrid_manager_and_no_note_does(tmp_path):
 
 
 def test_a_wrong_rule_is_seen(monkeypatch):
-    monkeypatch.setattr("tpmodel.vllm.rules.state_blocks", lambda drafts, cached, checkpoints: 1 + drafts)
+    monkeypatch.setattr("tpmodel.formulas.blocks.state_blocks", lambda drafts, cached, checkpoints: 1 + drafts)
     assert checks.check("kv", DATA / "vllm_oracle.csv")[1]["miss"] > 50
 
 

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel import cli
+from tpmodel.tools import cli
 from tpmodel.catalog.gpus import gpus
 from tpmodel.catalog.links import LANES, TRANSFERS, link, links
-from tpmodel.evidence import allreduces, checks, checks_comm, checks_decode, checks_prefill, transports
-from tpmodel.evidence.claims import findings
+from tpmodel.planner.evidence import allreduces, checks, checks_comm, checks_decode, checks_prefill, transports
+from tpmodel.planner.evidence.claims import findings
 from tpmodel.formulas import collectives
-from tpmodel.plan import wire
+from tpmodel.planner.plan import wire
 
-DATA = resources.files("tpmodel.evidence") / "data"
+DATA = resources.files("tpmodel.planner.evidence") / "data"
 MEASURED = {"comm": ("time_s", "algbw_bytes_per_s"), "decode": ("tokens_per_s",), "prefill": ("tokens_per_s", "ttft_s")}
 BOOKS = ("use", "group", "note", "source")
 GATE = {"comm": (139, 150, 0.08), "decode": (44, 48, 0.09), "prefill": (38, 45, 0.28)}  # rows inside, of, bound on the median error
@@ -53,7 +53,7 @@ def write(path, rows):
 
 
 def predicted(kind, lines):
-    found = import_module(f"tpmodel.evidence.checks_{kind}").rows(list(lines[0]), [checks.Cells(line) for line in lines])
+    found = import_module(f"tpmodel.planner.evidence.checks_{kind}").rows(list(lines[0]), [checks.Cells(line) for line in lines])
     return [(r.id, r.quantity, r.low, r.predicted, r.high) for r in found]
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tpmodel.evidence import article1
-from tpmodel.evidence.claims import claims, find, findings
+from tpmodel.planner.evidence import article1
+from tpmodel.planner.evidence.claims import claims, find, findings
 
 ROWS = {finding.id: finding for finding in findings()}
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel.catalog.configs import parse_config, read_config
-from tpmodel.units import GB
-from tpmodel.vllm.engine import Setting
-from tpmodel.vllm.memory import plan_model
+from tpmodel.planner.shapes.configs import parse_config, read_config
+from tpmodel.formula.units import GB
+from tpmodel.planner.engine.versions import Setting
+from tpmodel.planner.engine.memory import plan_model
 
 # shapes as the models' cards and config.json files print them, written down in short
 SHORT = {"H": "hidden_size", "I": "intermediate_size", "L": "num_hidden_layers", "q": "num_attention_heads", "kv": "num_key_value_heads",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tpmodel import figures
-from tpmodel.figures.linear import TALLEST, WIDEST
-from tpmodel.live.marks import place
+from tpmodel.book import figures
+from tpmodel.book.figures.linear import TALLEST, WIDEST
+from tpmodel.book.live.marks import place
 
 CUTS, BLOCK = figures.two_cuts(), figures.block_flow()
 
@@ -67,7 +67,7 @@ def test_the_three_ways_send_what_simulated_ranks_send(tp, ranks, tokens):
 
 
 def test_the_articles_counting_is_the_articles():
-    from tpmodel.evidence.claims import claims
+    from tpmodel.planner.evidence.claims import claims
 
     article = {claim.id: claim.value for claim in claims()}
     view = BLOCK.view()

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy
 import pytest
 
-from tpmodel import cli
-from tpmodel.vllm import documents
+from tpmodel.tools import cli
+from tpmodel.tools.embed import documents
 
 MODEL = "nvidia/Nemotron-3-Embed-8B-BF16"
 ROOT = str(Path(__file__).resolve().parents[1])
@@ -164,7 +164,7 @@ def test_a_spawned_worker_does_not_run_main_again(call, program):
 
 def test_the_stand_in_notices_a_program_without_a_guard(call):
     unguarded = call.folder / "unguarded.py"
-    unguarded.write_text("import sys; from tpmodel.cli import main; sys.exit(main())")
+    unguarded.write_text("import sys; from tpmodel.tools.cli import main; sys.exit(main())")
     done = call("--mode", "tp", *GIVEN, program=(sys.executable, str(unguarded)))
     assert done.returncode == 2 and "bootstrapping phase" in done.stderr and left(call) == []
 

@@ -6,9 +6,9 @@ import json
 import numpy
 import pytest
 
-from tpmodel import cli
+from tpmodel.tools import cli
 from tpmodel.inputs import shown
-from tpmodel.vllm import embed_diff
+from tpmodel.tools.embed import embed_diff
 
 
 @pytest.fixture

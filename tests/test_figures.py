@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tpmodel import figures
-from tpmodel.live import drawing, kernel, page
-from tpmodel.live.controls import Choice, Slider
-from tpmodel.live.marks import pieces, place, rows, template
+from tpmodel.book import figures
+from tpmodel.book.live import drawing, kernel, page
+from tpmodel.book.live.controls import Choice, Slider
+from tpmodel.book.live.marks import pieces, place, rows, template
 
 FIGURES = [make() for make in figures.ALL]
 by_name = pytest.mark.parametrize("figure", FIGURES, ids=lambda f: f.name)

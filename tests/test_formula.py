@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel import figures, ops, printers
-from tpmodel.catalog import assumptions, gpus, links, models
+from tpmodel.book import figures
+from tpmodel.formula import ops, printers
+from tpmodel.catalog import assumptions, gpus, links
+from tpmodel.planner.shapes import models
 from tpmodel.formula import REGISTRY, Formula, formula, symbol
 from tpmodel.formulas import collectives, decode, memory, passes
-from tpmodel.live.listings import every_formula
-from tpmodel.tree import Node, walk
-from tpmodel.vocabulary import DOMAINS, NAMES, check
+from tpmodel.book.pages.listings import every_formula
+from tpmodel.formula.tree import Node, walk
+from tpmodel.formula.vocabulary import DOMAINS, NAMES, check
 
 every_formula()  # loads every module, used or not
 ROOT = Path(__file__).resolve().parents[1]
@@ -189,7 +191,7 @@ def test_what_the_recorder_does_not_know_is_refused_when_defined(body):
 
 
 def test_names_come_from_the_vocabulary():
-    with pytest.raises(NameError, match="'colour' is not in tpmodel/terms.csv"):
+    with pytest.raises(NameError, match="'colour' is not in tpmodel/formula/terms.csv"):
         exec("@formula\ndef hidden(colour): return colour", {"formula": formula})
     with pytest.raises(NameError, match="'shade' is not in"):
         exec("@formula\ndef shade(layers): return layers", {"formula": formula})
@@ -340,7 +342,7 @@ def test_latex_of_a_call_lists_only_what_differs():
 
 
 def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
-    rows = list(csv.DictReader((resources.files("tpmodel") / "terms.csv").read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader((resources.files("tpmodel.formula") / "terms.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == len(NAMES) and [row["name"] for row in rows] == list(NAMES)
     assert all(set(row) == {"name", "symbol", "unit", "domain", "theme", "meaning"} for row in rows)
     assert all(row["symbol"] and row["theme"] and row["meaning"] and row["domain"] in DOMAINS for row in rows)

@@ -1,52 +1,93 @@
-"""The floors of the house: a module imports only from below; the core loads no heavy library."""
+"""The house: a room imports only from below; the science wing stands alone; the core loads no heavy library."""
 
 import ast
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "tpmodel"
-FLOORS = ["inputs", "units", "vocabulary", "tree", "ops", "printers", "formula", "view", "formulas", "ranks", "catalog", "vllm",
-          "plan", "split", "evidence", "live", "figures", "measure", "cli", "__main__"]
+import tpmodel
+
+PACKAGE = Path(tpmodel.__file__).parent
+HOUSE = {wing: rooms.split() for wing, rooms in re.findall(r"^ {4}(\w+) +: ((?:\w+ )+) {2,}", tpmodel.__doc__, re.M)}
+FLOORS = [room for wing in reversed(HOUSE) for room in reversed(HOUSE[wing])] + ["__main__"]
+SCIENCE = HOUSE["science"]
+
 
 def modules():
-    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+    return sorted(p for p in PACKAGE.rglob("*.py") if p.relative_to(PACKAGE).parts[0] not in ("__init__.py", *HOUSE)
+                  or len(p.relative_to(PACKAGE).parts) > 2)
 
 
-def floor(path):
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+def place(path):
+    """(wing, room) of a path inside the package; the rooms of the science wing stand at its top."""
+    first, *more = path.relative_to(PACKAGE).with_suffix("").parts
+    return (first, more[0] if more else None) if first in HOUSE else ("science", first)
 
 
 def imported(path):
-    """(floor, name) of every import from inside the package."""
+    """(wing, room) of every import from inside the package."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            base = path.parent
-            for _ in range(max(node.level - 1, 0)):
-                base = base.parent
-            if node.level:
-                target = base.joinpath(*(node.module or "").split(".")) if node.module else base
-                for alias in node.names:
-                    here = target / alias.name if (target / f"{alias.name}.py").exists() or (target / alias.name).is_dir() else target
-                    if here != PACKAGE:
-                        yield here.relative_to(PACKAGE).parts[0]
-            elif node.module and node.module.split(".")[0] == "tpmodel":
-                yield node.module.split(".")[1]
+        if isinstance(node, ast.ImportFrom) and (node.level or node.module.split(".")[0] == "tpmodel"):
+            base = path.parents[node.level - 1] if node.level else PACKAGE.parent
+            target = base.joinpath(*(node.module or "").split("."))
+            for alias in node.names:
+                here = target / alias.name
+                here = here if here.with_suffix(".py").exists() or here.is_dir() else target
+                if here != PACKAGE:
+                    yield place(here)
+
+
+def test_the_table_of_the_house_lists_what_is_there():
+    wings = {wing: {path.stem for path in (PACKAGE / wing).iterdir() if not path.name.startswith("__")} for wing in HOUSE if wing != "science"}
+    top = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")} - set(wings)
+    assert wings | {"science": top} == {wing: set(rooms) for wing, rooms in HOUSE.items()}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_go_only_down(path):
-    mine = floor(path)
-    assert mine in FLOORS, f"{mine} has no floor: add it to FLOORS"
-    above = [there for there in imported(path) if FLOORS.index(there) > FLOORS.index(mine)]
-    assert not above, f"{path.relative_to(PACKAGE)} imports {above} from above"
+    wing, room = place(path)
+    above = [f"{there} of {its}" for its, there in imported(path) if there is None or FLOORS.index(there) > FLOORS.index(room)]
+    assert not above, f"{room} of {wing} imports {above}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_what_draws_a_figure_knows_formulas_only():
+    assert {room for path in (PACKAGE / "book/live").glob("*.py") for _, room in imported(path)} <= {"live", "formula", "inputs"}
+
+
+def test_the_science_wing_stands_alone(tmp_path):
+    """Copied without the other wings, every module of it imports and its doctests pass."""
+    for room in SCIENCE:
+        source = PACKAGE / room
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / "tpmodel" / room, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source.with_suffix(".py"), tmp_path / "tpmodel")
+    shutil.copy(PACKAGE / "__init__.py", tmp_path / "tpmodel")
+    run = subprocess.run([sys.executable, "-m", "pytest", "--doctest-modules", "-p", "no:cacheprovider", "tpmodel"],
+                         cwd=tmp_path, capture_output=True, text=True, env={"PATH": "", "PYTHONPATH": str(tmp_path)})
+    assert run.returncode == 0 and " passed" in run.stdout, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_no_module_grows_too_long(path):
     assert len(path.read_text().splitlines()) <= 250
+
+
+def functions():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield path.relative_to(PACKAGE), node
+
+
+def test_no_function_is_longer_than_a_screen():
+    found = [f"{path}:{node.lineno} {node.name}: {lines}" for path, node in functions()
+             if (lines := node.end_lineno - node.lineno + 1) > 60]
+    assert not found, found
 
 
 def loaded_after(statement):
@@ -58,7 +99,7 @@ HEAVY = {"numpy", "sympy", "matplotlib", "ipywidgets", "IPython"}
 
 
 @pytest.mark.parametrize("statement", [
-    "import tpmodel", "import tpmodel.figures", "import tpmodel.evidence.claims", "import tpmodel.cli",
+    "import tpmodel", "import tpmodel.book.figures", "import tpmodel.planner.evidence.claims", "import tpmodel.tools.cli",
     "import tpmodel.formulas.decode"])
 def test_the_core_loads_no_heavy_library(statement):
     assert loaded_after(statement) & HEAVY == set()

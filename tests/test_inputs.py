@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpmodel import cli, inputs
+from tpmodel.tools import cli
+from tpmodel import inputs
 
 GPUS = ("--gpu", "rtx-5080", "--gpu", "rtx-5060-ti-16gb")
 PLAN = ("plan", "--model", "qwen3-8b", *GPUS)

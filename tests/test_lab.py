@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tpmodel import figures
+from tpmodel.book import figures
 
 TOKEN = "lab-test"
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,7 +22,7 @@ def lab(tmp_path_factory):
     """JupyterLab on localhost, in a folder with one notebook of one figure, and with a chapter and its notebook."""
     folder = tmp_path_factory.mktemp("lab")
     cell = {"cell_type": "code", "id": "figure", "metadata": {}, "execution_count": None, "outputs": [],
-            "source": "from tpmodel import figures\nfigures.decode_time()"}
+            "source": "from tpmodel.book import figures\nfigures.decode_time()"}
     notebook = {"cells": [cell], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
                 "nbformat": 4, "nbformat_minor": 5}
     (folder / "figure.ipynb").write_text(json.dumps(notebook))

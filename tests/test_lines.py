@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpmodel import cli
-from tpmodel.catalog.models import shapes
-from tpmodel.live.tables import Words
-from tpmodel.plan.line import share
+from tpmodel.tools import cli
+from tpmodel.planner.shapes.models import shapes
+from tpmodel.book.pages.tables import Words
+from tpmodel.planner.plan.line import share
 
 
 @pytest.mark.parametrize("model, dtype, fine", [

@@ -101,7 +101,7 @@ def test_the_book_is_built_before_its_pages_are_tested(project, goals):
         (project / ".venv" / "bin" / name).chmod(0o755)
     done, _ = make(project, "-j2", *goals)
     assert done.returncode == 0, done.stderr
-    assert (project / "log").read_text().splitlines() == ["built", "tested -n 2 -m not slow", "tested --nbval notebooks/"]
+    assert (project / "log").read_text().splitlines() == ["built", "tested -n 2 -m not slow", "tested --nbval notebooks/ -n 2 --dist loadfile"]
 
 
 def test_clean_leaves_nothing_of_ours(project):

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel import cli
+from tpmodel.tools import cli
 from tpmodel.catalog import sourced
 from tpmodel.catalog.gpus import gpu
 from tpmodel.formulas.collectives import protocol_allreduce_s
-from tpmodel.measure import command, fit, link, one_gpu, printed, smi
-from tpmodel.plan import wire
-from tpmodel.units import GIB
+from tpmodel.tools.measure import command, fit, link, one_gpu, printed, smi
+from tpmodel.planner.plan import wire
+from tpmodel.formula.units import GIB
 
 KIB, MIB = 2**10, 2**20
 
@@ -378,8 +378,8 @@ torch.cuda = types.SimpleNamespace(
     mem_get_info=lambda: (8, 9), empty_cache=lambda: None)
 torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_nccl_available=lambda: True)
 sys.modules["torch"] = torch
-from tpmodel import cli
-from tpmodel.measure import link, one_gpu
+from tpmodel.tools import cli
+from tpmodel.tools.measure import link, one_gpu
 STOP, calls = os.environ["STOP"], []
 def number(torch, free, repeats):
     calls.append(1)

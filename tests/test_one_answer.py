@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tpmodel import figures
-from tpmodel.evidence import checks_decode, measured
-from tpmodel.evidence.checks import Cells
-from tpmodel.plan.plan import make, plan
-from tpmodel.plan.values import Ask
-from tpmodel.plan.why import why
-from tpmodel.split import split
-from tpmodel.units import GB, GIB, fixed
+from tpmodel.book import figures
+from tpmodel.planner.evidence import checks_decode, measured
+from tpmodel.planner.evidence.checks import Cells
+from tpmodel.planner.plan.plan import make, plan
+from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.plan.why import why
+from tpmodel.planner.plan.split import split
+from tpmodel.formula.units import GB, GIB, fixed
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL, CARD = "qwen3.8-27b-nvfp4", "rtx-5060-ti-16gb"
@@ -83,7 +83,7 @@ def planned_config():
 
 
 def claim(name):
-    text = (resources.files("tpmodel.evidence") / "data" / "claims.csv").read_text(encoding="utf-8")
+    text = (resources.files("tpmodel.planner.evidence") / "data" / "claims.csv").read_text(encoding="utf-8")
     return next((float(row["value"]), float(row["tolerance"])) for row in csv.DictReader(text.splitlines()) if row["id"] == name)
 
 

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tpmodel import figures
-from tpmodel.live import drawing
+from tpmodel.book import figures
+from tpmodel.book.live import drawing
 
 FIGURES = {make().name: make() for make in figures.ALL}
 CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}

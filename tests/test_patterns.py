@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel.catalog.configs import parse_config
-from tpmodel.catalog.models import shapes
-from tpmodel.catalog.patterns import Name, Pattern, Unread
+from tpmodel.planner.shapes.configs import parse_config
+from tpmodel.planner.shapes.models import shapes
+from tpmodel.planner.shapes.patterns import Name, Pattern, Unread
 
 NAMES = ("model.layers.0.self_attn.q_proj", "layers.12.mlp.experts.0.down_proj", "lm_head", "visual", "", "aab0", "ab_b.x", "b.a.b.a.b", "x-y z")
 PART = st.sampled_from(["a", "b", "x", r"\.", ".", "[ab]", "[^a]", "[0-9]", "[a-z_]", r"\d", r"\w", r"\W", "model", "_proj", "(a|b)", "(?:ab|)", "(x)?", "(a.*|b_)?", "^", "$",

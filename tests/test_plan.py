@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from tpmodel.catalog.configs import parse_config
+from tpmodel.planner.shapes.configs import parse_config
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
-from tpmodel.catalog.models import find_config, shapes
-from tpmodel.plan import assume, one_pass, placement
-from tpmodel.plan.plan import plan
-from tpmodel.vllm.engine import Setting
+from tpmodel.planner.shapes.models import find_config, shapes
+from tpmodel.planner.plan import assume, one_pass, placement
+from tpmodel.planner.plan.plan import plan
+from tpmodel.planner.engine.versions import Setting
 
 PAIR = ["rtx-5060-ti-16gb", "rtx-5060-ti-16gb"]
 GIB = 2**30

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tpmodel.plan import ways
-from tpmodel.plan.machine import machine, model
-from tpmodel.plan.plan import make
-from tpmodel.plan.values import Ask
-from tpmodel.vllm.engine import Refused
+from tpmodel.planner.plan import ways
+from tpmodel.planner.plan.machine import machine, model
+from tpmodel.planner.plan.plan import make
+from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.engine.versions import Refused
 
 MODELS = ("qwen3.8-27b-nvfp4", "qwen3.6-27b-nvfp4", "qwen3-8b", "qwen3-30b-a3b", "gpt-oss-20b", "llama-3.1-8b", "mistral-7b", "qwen3-32b")
 CARDS = ("rtx-3060-12gb", "rtx-3090", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5080", "rtx-5090", "h200")

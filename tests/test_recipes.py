@@ -102,7 +102,7 @@ def copy(tmp_path_factory):
            'from .your import your_figure\nALL = (*ALL, your_figure)\nCHAPTERS = {**CHAPTERS, "your-figure": "link"}\n')
     (folder / "book" / "stem.md").write_text("# Stem\n\nThere are {n}`stem.cards` cards.\n")
     (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
-        cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.live.notebook import tell"), cell("tell(cards=(len(gpus()), 0))"),
+        cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.book.pages.tell import tell"), cell("tell(cards=(len(gpus()), 0))"),
         cell("assert len(gpus()) > 1, 'more than one card'")]}))
     append(folder / "_toc.yml", "      - file: book/stem\n      - file: notebooks/stem\n")
     return folder

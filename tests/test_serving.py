@@ -4,16 +4,16 @@ import random
 
 import pytest
 
-from tpmodel import figures
+from tpmodel.book import figures
 from tpmodel.catalog.links import link
-from tpmodel.evidence import cases, checks, measured, statements, trust
-from tpmodel.figures import serving
-from tpmodel.figures.options import AS_COUNTED
+from tpmodel.planner.evidence import cases, checks, measured, statements, trust
+from tpmodel.book.figures import serving
+from tpmodel.book.figures.options import AS_COUNTED
 from tpmodel.formulas import decode, speculation
-from tpmodel.live import listings
-from tpmodel.live.tables import Words, short
-from tpmodel.plan.plan import plan
-from tpmodel.view import View
+from tpmodel.book.pages import listings
+from tpmodel.book.pages.tables import Words, short
+from tpmodel.planner.plan.plan import plan
+from tpmodel.formula.view import View
 
 ALARM, DRAFTS = figures.alarm(), figures.speculation()
 PAIR = "qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "tp"
@@ -165,8 +165,8 @@ def test_tables():
 
 
 def test_listings_hold_everything():
-    from tpmodel.evidence.claims import claims
-    from tpmodel.vocabulary import NAMES
+    from tpmodel.planner.evidence.claims import claims
+    from tpmodel.formula.vocabulary import NAMES
 
     assert sum(len(t.rows) for t in listings.symbols().tables) == len(NAMES)
     assert sum(len(listings.claims_table(a).rows) for a in ("000", "002")) == len(claims())

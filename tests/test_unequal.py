@@ -8,14 +8,15 @@ import sys
 
 import pytest
 
-from tpmodel import figures, ops
-from tpmodel.catalog.unequal import CARDS, MODEL, batch
-from tpmodel.evidence import article2 as a2
-from tpmodel.evidence.claims import findings, summary
+from tpmodel.book import figures
+from tpmodel.formula import ops
+from tpmodel.planner.evidence.unequal import CARDS, MODEL, batch
+from tpmodel.planner.evidence import article2 as a2
+from tpmodel.planner.evidence.claims import findings, summary
 from tpmodel.formula import solve, symbol
 from tpmodel.formulas import collectives, passes, pipeline, weights
-from tpmodel.plan.partition import fastest
-from tpmodel.split import split
+from tpmodel.planner.plan.partition import fastest
+from tpmodel.planner.plan.split import split
 
 ROWS = {finding.id: finding for finding in findings()}
 SPEEDS = [f for f in ROWS.values() if f.status == "predicted" and f.unit == "tok/s" and f.id not in a2.OUTLIERS]

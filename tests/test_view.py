@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tpmodel
-from tpmodel import ops, printers
-from tpmodel.catalog.articles import GPU, MODEL, setting
+from tpmodel.formula import ops, printers
+from tpmodel.planner.evidence.articles import GPU, MODEL, setting
 from tpmodel.formula import symbol
 from tpmodel.formulas import collectives, memory
-from tpmodel.tree import Node, as_node, calls, names, substitute
-from tpmodel.view import MODULES, View, Why, formula_of
+from tpmodel.formula.tree import Node, as_node, calls, names, substitute
+from tpmodel.formula.view import MODULES, View, Why, formula_of
 
 PACKAGE = Path(tpmodel.__file__).parent
 STEP = {  # one decode step, every leaf of it
@@ -146,16 +146,16 @@ def test_a_ring_of_names_is_printed():
 
 
 def test_the_table_names_every_module_that_holds_formulas():
-    holding = {".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")
+    holding = {path.relative_to(PACKAGE).with_suffix("").as_posix() for path in PACKAGE.rglob("*.py")
                if re.search(r"^@formula$", path.read_text(), re.M)}
-    assert holding == set(MODULES)
+    assert holding == {f"formulas/{module}" for module in MODULES}
 
 
-ORDERS = ("", "import tpmodel.formulas.passes; ", "import tpmodel.vllm.rules, tpmodel.formulas.card; ", "import tpmodel.evidence.claims; ")
+ORDERS = ("", "import tpmodel.formulas.passes; ", "import tpmodel.formulas.blocks, tpmodel.formulas.card; ", "import tpmodel.planner.evidence.claims; ")
 
 
 def test_no_answer_depends_on_what_was_imported():
-    code = ("from tpmodel.view import View, formula_of; v = View({'message_bytes': 10240.0, 'ranks': 4.0, 'pool_blocks': 9.0, 'request_blocks': 2.0}, given=['pool_blocks']); "
+    code = ("from tpmodel.formula.view import View, formula_of; v = View({'message_bytes': 10240.0, 'ranks': 4.0, 'pool_blocks': 9.0, 'request_blocks': 2.0}, given=['pool_blocks']); "
             "print(v.allreduce_wire_bytes, v.concurrency, v.why('concurrency'), formula_of('layers'), formula_of('pass_s').__module__)")
     found = {subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=True).stdout for before in ORDERS}
     assert len(found) == 1 and "15360.0 4.5" in found.pop()

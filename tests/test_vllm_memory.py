@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpmodel.catalog.layers import Layers, State, spread
-from tpmodel.figures.context import BLOCKED, context_budget
-from tpmodel.units import GIB, MIB
-from tpmodel.vllm import rules
-from tpmodel.vllm.engine import Refused, Setting, split_layers, version
-from tpmodel.vllm.memory import group_blocks, grouped, paged, plan, resolved
+from tpmodel.planner.shapes.layers import Layers, State, spread
+from tpmodel.book.figures.context import BLOCKED, context_budget
+from tpmodel.formula.units import GIB, MIB
+from tpmodel.formulas import blocks as rules
+from tpmodel.planner.engine.versions import Refused, Setting, split_layers, version
+from tpmodel.planner.engine.memory import group_blocks, grouped, paged, plan, resolved
 
 NOW, OLD = version("0.32"), version("0.19")
 FULL = Layers("full", 4, 256, 256)

@@ -1,19 +1,14 @@
 """How one language model is split over several GPUs, and what that costs.
 
-Floors, from the ground up; a module imports only from floors below its own:
+The house. A room imports from rooms on its right and in wings below, never the other way:
 
-    units  vocabulary            names, units, symbols
-    tree  ops  printers          recording a formula; its LaTeX and JavaScript
-    formula                      @formula and View
-    formulas/                    plain arithmetic on plain numbers
-    ranks/                       simulated ranks that run the split layers
-    catalog/                     GPUs, links, models, each number with its source
-    evidence/                    the articles' claims, recomputed
-    live/                        a figure declared once: matplotlib, page, kernel
-    figures/                     the book's figures
-    cli                          the command line
+    tools    : cli embed measure                          the command line; what runs on the reader's own machine
+    book     : pages figures live                         tables, told numbers; a figure each question; what draws it
+    planner  : evidence plan engine shapes                what others measured; ways to split; vLLM; any config.json
+    science  : ranks formulas catalog formula inputs      the executed proof; arithmetic; sourced numbers
 
-Importing `tpmodel` loads none of NumPy, SymPy or matplotlib.
+The science wing is what the book is about, and stands alone: its rooms are beside this file, the other wings are
+folders. Importing `tpmodel` loads none of NumPy, SymPy or matplotlib.
 """
 
 __version__ = "0.1.0"

@@ -2,7 +2,7 @@
 
 import sys
 
-from .cli import main
+from .tools.cli import main
 
 if __name__ == "__main__":  # a worker that vLLM spawns may read this file again
     sys.exit(main())

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib import resources
 
-from .. import inputs, units
-from ..vocabulary import NAMES, check
+from .. import inputs
+from ..formula import units
+from ..formula.vocabulary import NAMES, check
 
 KINDS = ("official", "computed", "measured", "community", "estimate")
 TO_BASE = {
@@ -90,7 +91,7 @@ class Entry:
 def _number(name, entry):
     """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
-        raise ValueError(f"{name!r} is not in tpmodel/terms.csv: it must be a name of the vocabulary, "
+        raise ValueError(f"{name!r} is not in tpmodel/formula/terms.csv: it must be a name of the vocabulary, "
                          "such as vram_bytes or link_bytes_per_s")
     known = [f.name for f in fields(Sourced)]
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
@@ -150,14 +151,14 @@ def read_file(path):
 
 
 @lru_cache(maxsize=None)
-def load(file):
+def load(file, package=__package__):
     """{key: Entry} of one file of the catalog's data folder."""
-    return read((resources.files(__package__) / "data" / file).read_text(encoding="utf-8"), file)
+    return read((resources.files(package) / "data" / file).read_text(encoding="utf-8"), file)
 
 
-def pick(file, key):
+def pick(file, key, package=__package__):
     """One entry; an unknown key is an error that lists what exists."""
-    entries = load(file)
+    entries = load(file, package)
     if key not in entries:
         raise ValueError(f"{key!r} is not in {file}: it must be one of {', '.join(entries)}")
     return entries[key]

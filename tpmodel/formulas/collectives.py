@@ -1,7 +1,6 @@
 """What the GPUs of one tensor-parallel group say to each other: payload, wire bytes, counts, time."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 
 ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
 LL_SENT = 2  # the low-latency protocol sends a flag of 4 bytes with every 4 bytes of data

@@ -1,7 +1,6 @@
 """Decode: the rate of one stream, its bound, and what a measured rate leaves unexplained."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 from .collectives import allreduces
 from .passes import weight_read_s
 

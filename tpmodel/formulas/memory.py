@@ -1,7 +1,6 @@
 """What one GPU must hold: the KV cache, what is left for it, and the context that fits."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 
 KEY_AND_VALUE = 2
 

@@ -3,8 +3,7 @@
 A decode step, drafts under test, many users and a chunk of a prompt are such passes.
 """
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 
 FLOP_PER_MULTIPLY_ADD = 2
 READ_AND_WRITTEN = 2  # times that a state crosses the memory's bus in a pass

@@ -3,8 +3,7 @@
 Speeds of arithmetic, not of memory reads: thousands of tokens pass together and the weights are read once for all.
 """
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 from .passes import FLOP_PER_MULTIPLY_ADD, SCORES_AND_VALUES
 
 HANDED_OVER = 2  # vLLM sends two tensors between stages: the layer's output and the residual stream

@@ -1,7 +1,6 @@
 """A whole prompt: its passes, and where attention overtakes the linear layers."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 
 TABLES = 2  # embedding and output head
 

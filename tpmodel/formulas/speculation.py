@@ -1,7 +1,6 @@
 """Speculative decoding in its plain form: draft K tokens, verify them in one pass, keep the accepted prefix."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 from .collectives import protocol_allreduce_s
 from .passes import weight_read_s
 

@@ -1,7 +1,6 @@
 """Weights from the shapes up: what each GPU holds when layers are shared, dealt out, or left in main memory."""
 
-from .. import ops
-from ..formula import formula
+from ..formula import formula, ops
 
 FFN_MATRICES = 3  # gate, up, down
 NORMS = 2  # two vectors of the hidden size a layer

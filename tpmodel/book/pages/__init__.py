@@ -1,0 +1,1 @@
+"""What the pages of the book print beside figures: tables, told numbers, and the extension that builds it."""

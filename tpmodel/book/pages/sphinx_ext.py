@@ -1,0 +1,99 @@
+"""Sphinx extension of the book: figures come out live, numbers come from the notebooks, stale outputs are made anew."""
+
+import hashlib
+import html
+import os
+import shutil
+from pathlib import Path
+
+from docutils import nodes
+from myst_nb.ext.glue.crossref import PendingGlueReference, read_glue_cache
+from myst_nb.ext.glue.roles import PasteTextRole
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from ..live.figure import PAGE_VARIABLE
+
+PACKAGE = Path(__file__).resolve().parents[1]
+OUTPUTS = "tpmodel.sha256"  # beside the cache of outputs: the package that made them
+CLEAN = "clean.sha256"  # what the last build was made from, if it gave no warning
+
+
+def fingerprint(*words):
+    """A hash of the package, its code and its data, and of further words."""
+    digest = hashlib.sha256(repr(words).encode())
+    for file in sorted(PACKAGE.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def begin(app, config):
+    """Drop the outputs that another package made; a build that fails or is killed from here on leaves no CLEAN behind."""
+    build = Path(app.outdir).parent
+    build.mkdir(parents=True, exist_ok=True)
+    outputs, clean, settings = build / OUTPUTS, build / CLEAN, Path(app.srcdir) / "_config.yml"
+    if not outputs.exists() or outputs.read_text() != fingerprint():
+        shutil.rmtree(build / ".jupyter_cache", ignore_errors=True)
+        outputs.write_text(fingerprint())
+    app.tpmodel_now = fingerprint(Path(app.outdir).name, config.nitpicky, settings.exists() and settings.read_bytes())
+    app.tpmodel_clean = clean.exists() and clean.read_text() == app.tpmodel_now
+    clean.unlink(missing_ok=True)
+
+
+def outdated(app, env, added, changed, removed):
+    """Every page or none: what Sphinx does not read and write again, it does not warn of again."""
+    return set() if app.tpmodel_clean and not (added or changed or removed) else set(env.found_docs) - added
+
+
+def end(app, error):
+    """Only after a build without a warning the next one may leave pages as they are."""
+    if error is None and not app._warncount:
+        (Path(app.outdir).parent / CLEAN).write_text(app.tpmodel_now)
+
+
+class Number(PasteTextRole):
+    """{n}`decode.step_ms`: the text that notebooks/decode.ipynb told under the name step_ms."""
+
+    def run(self):
+        stem, _, name = self.text.partition(".")
+        self.text = f"/notebooks/{stem}.ipynb::{name}:s"
+        return super().run()
+
+
+def kind(name, rawtext, text, lineno, inliner, options=None, content=()):
+    """{kind}`computed`: the kind of a number as a small mark."""
+    return [nodes.inline(rawtext, text, classes=["tp-kind", "tp-" + text.split(",")[0].split()[0]])], []
+
+
+class GluedMath(SphinxPostTransform):
+    """Mathematics glued from a notebook: MyST-NB shows it across documents only as plain text."""
+
+    default_priority = 4  # just before MyST-NB's own
+
+    def apply(self, **_):
+        for node in list(self.document.findall(PendingGlueReference)):
+            folder = self.env.mystnb_config.output_folder
+            output = read_glue_cache(folder, node.refdoc).get(node.key, {})
+            latex = output.get("data", {}).get("text/latex")
+            if latex and node.gtype != "text":
+                latex = latex.strip("$").removeprefix("\\displaystyle").strip()
+                node.replace_self(nodes.math_block(latex, latex, nowrap=False, number=None))
+
+
+def escape_math(app, doctree, docname):
+    """sphinxcontrib-katex writes display mathematics as it is: a `<` would open a tag."""
+    for block in doctree.findall(nodes.math_block):
+        block.children = [nodes.Text(html.escape(block.astext(), quote=False))]
+
+
+def setup(app):
+    """Called by Sphinx."""
+    os.environ[PAGE_VARIABLE] = "page"
+    app.add_post_transform(GluedMath)
+    app.add_role("n", Number())
+    app.add_role("kind", kind)
+    app.connect("config-inited", begin)
+    app.connect("env-get-outdated", outdated)
+    app.connect("build-finished", end, priority=1000)  # last: others copy files then, and warn
+    app.connect("doctree-resolved", escape_math)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

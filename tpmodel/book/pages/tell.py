@@ -1,0 +1,16 @@
+"""What the notebooks call beside formulas and figures."""
+
+from ...formula.units import fixed
+
+
+def tell(**numbers):
+    """Print each `name=(value, decimals)` and glue its text, so that a chapter can show it.
+
+    A plain text is passed as it is.
+    """
+    from myst_nb import glue
+
+    shown = {name: number if isinstance(number, str) else fixed(*number) for name, number in numbers.items()}
+    print("\n".join(f"{name} = {text}" for name, text in shown.items()))
+    for name, text in shown.items():
+        glue(name, text, display=False)

@@ -1,0 +1,186 @@
+"""`View`: values by name. A quantity that it does not hold is found by the recipe or the formula of its name."""
+
+from dataclasses import dataclass
+from importlib import import_module
+
+from .recorded import REGISTRY
+from .vocabulary import NAMES
+
+MODULES = ("blocks", "card", "collectives", "decode", "linear", "memory", "passes", "pipeline", "prefill", "speculation", "weights")
+"""Where formulas stand. All are loaded before a name is looked up, so that no answer depends on what was imported."""
+
+MOST_NESTED = 16  # times that a name may be asked for while it is being found, in views extended from each other
+
+
+def formula_of(name):
+    """The formula that gives the quantity `name`, or None."""
+    if name in NAMES and not formula_of.ready:
+        for module in MODULES:
+            import_module(f"{__package__.rpartition('.')[0]}.formulas.{module}")
+        formula_of.ready = True
+    return REGISTRY.get(name)
+
+
+formula_of.ready = False
+
+
+@dataclass(frozen=True)
+class Why:
+    """How a value came about: by a formula or a place's own recipe from `parts`, or as given, from a source."""
+
+    name: str
+    value: object
+    how: str  # formula, recipe, same as, given, or the kind of a sourced number
+    source: str
+    parts: tuple = ()
+
+
+class View:
+    """Values by name; `v.hidden` reads one, `v.decode_tokens_per_s` finds it by the formula of that name, each once.
+
+    values : what the view holds
+    recipes : name -> function of the view, or another name that means the same here
+    given : held names that a formula gives: the value counts, not the formula
+    sources : name -> a number of the catalog with `kind` and `source`, or a text: where a held value is from
+
+    >>> v = View({"message_bytes": 10240, "ranks": 2})
+    >>> v.allreduce_wire_bytes, v.extended(ranks=4).allreduce_wire_bytes
+    (10240.0, 15360.0)
+    >>> View({"allreduce_wire_bytes": 1})
+    Traceback (most recent call last):
+    ...
+    ValueError: allreduce_wire_bytes is not accepted: a formula gives it; mark it given where a value is to count in its place
+    """
+
+    __slots__ = ("_held", "_recipes", "_given", "_sources", "_found", "_frames", "_open")
+
+    def __init__(self, values, recipes=None, given=(), sources=None):
+        recipes = dict(recipes or {})
+        for name in [name for name in (*values, *recipes) if name not in given and formula_of(name)]:
+            raise ValueError(f"{name} is not accepted: a formula gives it; mark it given where a value is to count in its place")
+        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [], [])
+
+    def _set(self, *state):
+        for slot, value in zip(self.__slots__, state):
+            object.__setattr__(self, slot, value)
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in self._held:
+            value, under = self._held[name], frozenset()
+        else:
+            value, under = self._found[name] if name in self._found else self._find(name)
+        if self._frames:
+            self._frames[-1] |= under
+            self._frames[-1].add(name)
+        return value
+
+    def _find(self, name):
+        recipe, form = self._recipes.get(name), formula_of(name)
+        if recipe is None and form is None:
+            raise AttributeError(f"the view holds no {name}, and no formula gives it; it holds {', '.join(sorted(self._held))}")
+        asked = [view for one, view in self._open if one == name]
+        if any(view is self for view in asked) or len(asked) > MOST_NESTED:  # in other views of the same it may be asked for again, but not for ever
+            names = [one for one, _ in self._open]
+            ring = names[len(names) - 1 - names[::-1].index(name) :] + [name]
+            raise ValueError(f"a ring of names: {' <- '.join(ring)}: one of them must be given")
+        self._open.append((name, self))
+        self._frames.append(set())
+        try:
+            if recipe is None:
+                value = self(form)
+            else:
+                value = getattr(self, recipe) if isinstance(recipe, str) else recipe(self)
+        except AttributeError as error:
+            raise AttributeError(f"{error} (asked for by {name})" if len(self._open) == 1 else str(error)) from None
+        finally:
+            self._open.pop()
+            under = frozenset(self._frames.pop())
+        self._found[name] = value, under
+        return value, under
+
+    def __contains__(self, name):
+        return name in self._held or name in self._recipes
+
+    def __setattr__(self, name, value):
+        raise AttributeError("a view is read only: use view.extended(name=value)")
+
+    def __call__(self, wanted, **given):
+        """A formula with its arguments looked up; `given` replaces arguments of this one call."""
+        unknown = set(given) - set(wanted.parameters)
+        if unknown:
+            raise TypeError(f"{wanted.__name__} has no parameter {', '.join(sorted(unknown))}")
+        return wanted(*(given[n] if n in given else getattr(self, n) for n in wanted.parameters))
+
+    def extended(self, **more):
+        """A view with further or replaced values; what depended on a replaced one is forgotten."""
+        for name in [name for name in more if name not in self._given and name not in self._recipes and formula_of(name)]:
+            raise ValueError(f"{name} is not accepted: a formula gives it; use view.given(name=value)")
+        return self._with(more)
+
+    def given(self, **more):
+        """The same for quantities that a formula gives: from here on the value counts."""
+        return self._with(more, more)
+
+    def derived(self, **recipes):
+        """A view with further recipes; one for a quantity that a formula gives counts in its place."""
+        return self._with({}, recipes, recipes)
+
+    def sourced(self, **sources):
+        """The same values; `sources` says where held ones are from."""
+        view = self._with({})
+        view._sources.update(sources)
+        return view
+
+    def names(self):
+        """The names that are held."""
+        return tuple(self._held)
+
+    def _with(self, more, given=(), recipes=()):
+        forgotten = {*more, *recipes}
+        recipes = {**{name: recipe for name, recipe in self._recipes.items() if name not in more}, **dict(recipes)}
+        found = {name: kept for name, kept in self._found.items() if name not in forgotten and kept[1].isdisjoint(forgotten)}
+        sources = {name: source for name, source in self._sources.items() if name not in more}
+        view = object.__new__(View)
+        held = {name: value for name, value in self._held.items() if name not in forgotten}
+        view._set({**held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames, self._open)
+        return view
+
+    def why(self, name):
+        """The tree of quantities under `name`, each with its value and where it is from."""
+        value = getattr(self, name)
+        if name in self._held:
+            source = self._sources.get(name, "the setting")
+            if isinstance(source, str):
+                return Why(name, value, "given", source)
+            return Why(name, value, source.kind, source.source)
+        recipe, form = self._recipes.get(name), formula_of(name)
+        if isinstance(recipe, str):
+            return Why(name, value, "same as", recipe, (self.why(recipe),))
+        if recipe is not None:
+            read = tuple(view.why(name) for view, name in self._read_by(recipe))
+            return Why(name, value, "recipe", (recipe.__doc__ or "of this place").strip(), read)
+        return Why(name, value, "formula", f"{form.__module__}.{form.__name__}", tuple(map(self.why, form.parameters)))
+
+    def _read_by(self, recipe):
+        """What a recipe reads itself, in order: (view, name), also of views that it extends."""
+        read = {}
+
+        def reader(view):
+            class Reader:
+                def __getattr__(_, name):
+                    if name in ("extended", "given"):
+                        return lambda **more: reader(getattr(view, name)(**more))
+                    if name in view or formula_of(name):
+                        read[name, id(view)] = view, name
+                    return getattr(view, name)
+
+                def __call__(_, wanted, **given):
+                    read.update(((name, id(view)), (view, name)) for name in wanted.parameters if name not in given)
+                    return view(wanted, **given)
+
+            return Reader()
+
+        recipe(reader(self))
+        return tuple(read.values())

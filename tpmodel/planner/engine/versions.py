@@ -1,0 +1,87 @@
+"""The engine as it is started: what differs between vLLM's versions, the settings, the pipeline stages."""
+
+import re
+from dataclasses import dataclass
+
+from ...inputs import refused
+
+
+class Refused(ValueError):
+    """vLLM itself would refuse this."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """What differs between releases. 0.32 and 0.33 were read in the source; where the older rules begin is bracketed by issues and logs."""
+
+    since: tuple
+    null_blocks: int = 0  # held back when checking that one sequence fits
+    in_flight: int = 1  # batches in flight; with asynchronous scheduling 2
+    caching: bool = False  # prefix caching of hybrids, by default
+    printed: str = "old"  # whole blocks of one group, or concurrency times length
+    grouped: bool = True  # needed bytes count padding layers
+    whole_model: bool = False  # each pipeline stage is charged with all layers (issues 32105 and 34076)
+    mamba2_checkpoints: int = 0  # states that prefix caching keeps besides
+    gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; Setting(checkpoints=0) is the card without it
+
+
+VERSIONS = (
+    Version((0, 0), grouped=False),
+    Version((0, 14), whole_model=True),
+    Version((0, 16)),
+    Version((0, 24), caching=True, printed="new"),
+    Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1),
+    Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
+)
+
+
+def version(text):
+    """The rules of a release.
+
+    >>> version("0.19.0").printed, version("vllm-0.33").gdn_step
+    ('old', 64)
+    """
+    found = re.fullmatch(r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?", str(text).strip().lower())
+    if not found:
+        raise refused("vLLM version", str(text), "it must look like 0.33 or vllm-0.33.0")
+    number = int(found[1]), int(found[2])
+    return [rule for rule in VERSIONS if rule.since <= number][-1]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the engine is started. None means the version's own default."""
+
+    rules: Version = VERSIONS[-1]
+    ranks: int = 1
+    stages: tuple = ()  # layers of each pipeline stage; empty for one stage
+    kv_dtype: str = "bf16"
+    block_tokens: int = 16
+    batch_tokens: int = 8192
+    context_tokens: int = 1
+    in_flight: int = None
+    caching: bool = None
+    mode: str = None  # of the states: none, align, all
+    drafts: int = 0
+    draft_layers: int = 0
+    checkpoints: int = None
+    packed: bool = False  # block-outermost layout
+    hybrid: bool = True  # the hybrid cache manager
+
+
+def split_layers(layers, stages, given=None):
+    """Layers of each pipeline stage: vLLM's default rule, or the `given` list.
+
+    >>> split_layers(61, 4), split_layers(5, 3), split_layers(34, 2, (20, 14))
+    ((15, 15, 16, 15), (2, 2, 1), (20, 14))
+    """
+    if given:
+        given = tuple(given)
+        if len(given) != stages or sum(given) != layers or min(given) < 1:
+            raise ValueError(f"layers = {','.join(map(str, given))} is not accepted: "
+                             f"it must be {stages} whole numbers >= 1 that add up to {layers}")
+        return given
+    if not 1 <= stages <= layers:
+        raise ValueError(f"stages = {stages} is not accepted: it must be a whole number from 1 to {layers}, the number of layers")
+    share, rest = divmod(layers, stages)
+    return tuple(share + (stages - 1 - rest <= i < stages - 1) for i in range(stages))

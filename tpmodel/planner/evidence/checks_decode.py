@@ -1,0 +1,93 @@
+"""Decode speeds as people measured them, one stream, beside the additive model.
+
+Read are the columns that describe the setting, never the speed: bytes read, card, split, link, engine, drafts, cache.
+"""
+
+from collections import Counter
+
+from ...catalog.gpus import by_name, gpu
+from ...formula.units import GB
+from ...formulas import memory, speculation
+from ..engine.memory import state_bytes
+from ..engine.versions import Setting
+from ..plan import assume, one_pass
+from ..shapes.models import by_name as model_by_name
+from . import transports
+from .checks import Unusable, judged, need_columns
+from .measured import MIDDLE
+
+QUANTITY = "tokens_per_s"
+KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}  # llama.cpp adds a scale per 32
+SHORT_TOKENS = 1024  # a cache that one card reads in no time beside its weights
+MOST_TOKENS, MOST_GB, MOST_DRAFTS = 10**8, 10**5, 16
+UNKNOWN_SHAPE = {"hidden": 1, "heads": 1, "full_layers": 0, "head_elements": 1, "allreduces": 0}  # of a model on one card, which sends nothing
+
+
+def rows(columns, lines):
+    """The Rows of a table with the columns of decode_cases.csv."""
+    need_columns(columns, ("id", "model", "weight_read_gb", "gpu", "tp", "pp", "link", "engine", "spec_tokens", "kv_dtype"))
+    return judged(lines, QUANTITY, predict)
+
+
+def predict(line, gap=True):
+    """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never lets the GPU wait."""
+    rates, drafts = [], line.number("spec_tokens", most=MOST_DRAFTS)
+    for end in range(len(assume.ENDS)):
+        v, draft_s, handover_s = _step(line, drafts, end, gap)
+        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (v.pass_s + handover_s + drafts * draft_s))
+    note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
+    return tuple(rates), note
+
+
+def parts_s(line):
+    """(reads at the full bandwidth of the data sheet, all-reduces and hand-overs, wait of the engine) of one step in the middle, without drafts."""
+    v, _, handover_s = _step(line, 0, MIDDLE, True)
+    return (v.weight_read_s + v.kv_read_s) * v.achieved_frac, v.communication_s + handover_s, v.gap_s
+
+
+def _step(line, drafts, end, gap):
+    """(one step as a view, time of a draft step, time of all hand-overs) of a row."""
+    if line.text("cuda_graphs", "yes") != "yes":
+        raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
+    ranks, stages = transports.split_of(line)
+    try:
+        card = gpu(by_name(line.text("gpu")))
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    link, config = transports.of(line), _config(line, ranks * stages)
+    shape = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE
+    v = one_pass.stage(card, link, end, **shape, ranks=ranks, tokens=1 + drafts, context_tokens=line.number("kv_depth_tokens", 0, most=MOST_TOKENS),
+                       read_bytes=line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB, linear_s=0, mfu_frac=1,
+                       cache_read_bytes=_cache_bytes(line, config, ranks), gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
+    draft_s = one_pass.draft_view(config, (card,), link, ranks, 1, drafts, end).draft_s if drafts and _drafts(config) else 0.0
+    return v, draft_s, (stages - 1) * one_pass.handover_s(link, v.message_bytes, end)
+
+
+def _drafts(config):
+    if not config.draft_layers:
+        raise Unusable(f"spec_tokens is not predicted: {config.name} has no MTP layer")
+    return True
+
+
+def _config(line, cards):
+    """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
+    try:
+        return model_by_name(line.text("model"))
+    except ValueError as error:
+        if cards == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
+            return None
+        raise Unusable(str(error)) from None
+
+
+def _cache_bytes(line, config, ranks):
+    """What a step reads of the cache on one GPU: layers with a window hold no more than that; a state is read and written."""
+    depth, kind = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), line.text("kv_dtype", "n/s")
+    if kind not in KV_BYTES:
+        raise Unusable(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
+    if config is None:
+        return 0.0
+    if depth and any(layer.kind == "latent" for layer in config.order):
+        raise Unusable("a latent cache is not predicted here")
+    one = lambda layer: memory.kv_bytes_per_token(1, layer.kv_heads, layer.head_elements, KV_BYTES[kind], ranks) * min(depth, layer.window_tokens or depth)
+    return sum(count * (2 * state_bytes(layer.state, Setting(ranks=ranks)) if layer.state else one(layer) if layer.kv_heads else 0.0)
+               for layer, count in Counter(config.order).items())

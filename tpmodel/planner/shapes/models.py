@@ -1,0 +1,88 @@
+"""Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
+
+import tomllib
+from dataclasses import replace
+from functools import lru_cache
+from importlib import resources
+
+from ... import inputs
+from ...catalog.sourced import Sourced, load, pick
+from ...formula.vocabulary import NAMES
+from .configs import parse_config, read_config
+
+FILE = "models.toml"
+SHAPES = "shapes.toml"
+ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
+
+
+@lru_cache(maxsize=None)
+def model(key):
+    """The numbers of the model `key`: those of its shape, and what no config says.
+
+    >>> model("qwen3.8-27b-nvfp4").layers
+    64.0
+    """
+    found = pick(FILE, key, __package__)
+    shape = {name: Sourced(number, NAMES[name].unit, "computed", f"the shape {key}: {_tables()[key]['source']}", "today")
+             for name, number in find_config(key).numbers.items() if number}
+    return replace(found, numbers=shape | found.numbers)
+
+
+def models():
+    """Every model with numbers, by key."""
+    return load(FILE, __package__)
+
+
+@lru_cache(maxsize=None)
+def _tables():
+    return tomllib.loads((resources.files(__package__) / "data" / SHAPES).read_text(encoding="utf-8"))
+
+
+@lru_cache(maxsize=None)
+def shapes():
+    """Every named shape, as the fields of a config.json."""
+    found = {}
+    for key, table in _tables().items():
+        if "source" in table:
+            whole = {**_tables().get(table.get("like"), {}), **table}
+            found[key] = {name: value for name, value in whole.items() if name not in ABOUT}
+    return found
+
+
+def repository(name):
+    """The repository on the Hub that a named shape describes; None where it has none.
+
+    >>> repository("qwen3-32b"), repository("qwen3.8-27b-nvfp4")
+    ('Qwen/Qwen3-32B', None)
+    """
+    return _tables().get(name, {}).get("repository")
+
+
+def find_config(name):
+    """The ModelConfig of a catalog name, or of a path to a config.json or its folder.
+
+    >>> round(find_config("qwen3.8-27b-nvfp4").weights_bytes / 1e9, 1)
+    20.6
+    """
+    if name in shapes():
+        return _named(name)
+    if name and inputs.exists(name, "model"):
+        return read_config(name)
+    raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
+
+
+@lru_cache(maxsize=None)
+def _named(name):
+    return parse_config(shapes()[name], None, name)
+
+
+def by_name(text):
+    """The ModelConfig of a printed name: of the shortest catalog name that begins with it.
+
+    >>> by_name("Qwen3.6-27B").name
+    'qwen3.6-27b-nvfp4'
+    """
+    found = sorted((key for key in shapes() if text and key.startswith(text.lower())), key=len)
+    if not found:
+        raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: it must be one of {', '.join(shapes())}")
+    return find_config(found[0])

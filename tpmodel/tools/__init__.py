@@ -1,0 +1,1 @@
+"""The command line, and what runs on the reader's own machine."""
