@@ -35,7 +35,8 @@ def p95(numbers):
 def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        print(f"{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}   Python redraw / handler")
+        print(f"{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}"
+              "   Python redraw / handler")
         for make in figures.ALL:
             figure = make()
             if not any(control.kind == "slider" for control in figure.controls):

@@ -37,9 +37,11 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_terminal_summary(terminalreporter):
     """Say what was not tested, and why."""
-    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in terminalreporter.stats.get("skipped", ()))
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ")
+                      for report in terminalreporter.stats.get("skipped", ()))
     for reason, count in reasons.items():
-        terminalreporter.write_line(f"NOT TESTED: {count} of the tests, skipped because {reason}", bold=True, yellow=True)
+        terminalreporter.write_line(f"NOT TESTED: {count} of the tests, skipped because {reason}", bold=True,
+                                    yellow=True)
 
 
 def missing(what):

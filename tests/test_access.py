@@ -36,7 +36,8 @@ def test_axe_finds_nothing_serious(theme, browser, book):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, opened):  # noqa: F811
     page = opened(name)
-    expected = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button, a[href])`)].length""", name)
+    expected = page.evaluate(
+        "name => [...document.querySelectorAll(`#${name} :is(input, select, button, a[href])`)].length", name)
     page.locator(f"#{name} :is(input, select)").first.focus()
     seen = []
     for _ in range(expected + 2):

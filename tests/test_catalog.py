@@ -22,7 +22,8 @@ from tpmodel.tools.embed.embed import known
 from tpmodel.formula.vocabulary import NAMES
 
 ENTRIES = [entry for catalog in (gpus, links, models, assumptions) for entry in catalog().values()]
-NUMBERS = [pytest.param(number, id=f"{entry.key}-{name}") for entry in ENTRIES for name, number in entry.numbers.items()]
+NUMBERS = [pytest.param(number, id=f"{entry.key}-{name}") for entry in ENTRIES
+           for name, number in entry.numbers.items()]
 GOOD = '{ value = 16, unit = "GiB", kind = "official", source = "a page", date = "2026-11-30" }'
 
 
@@ -39,21 +40,25 @@ def test_every_number_is_sourced(number):
 def test_every_entry_is_named_with_terms_in_their_units(entry):
     assert entry.name and entry.numbers
     for name, number in entry.numbers.items():
-        base = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
+        base = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s",
+                "ms": "s",
                 "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}.get(number.unit, number.unit)
         assert NAMES[name].unit == base, f"{name} in {number.unit}"
 
 
 def test_the_cards_that_people_own():
-    assert {"rtx-3060-12gb", "rtx-3090", "rtx-4060-ti-16gb", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5070-ti", "rtx-5080", "rtx-5090",
+    assert {"rtx-3060-12gb", "rtx-3090", "rtx-4060-ti-16gb", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5070-ti", "rtx-5080",
+            "rtx-5090",
             "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200"} <= set(gpus())
     for card in gpus().values():
         assert {"vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s"} <= set(card.numbers)
 
 
 @pytest.mark.parametrize("key, gbps, bits, gb_per_s", [  # pin rate x bus width / 8, from the memory the card carries
-    ("rtx-3060-12gb", 15, 192, 360), ("rtx-3090", 19.5, 384, 936.2), ("rtx-4060-ti-16gb", 18, 128, 288), ("rtx-4090", 21, 384, 1008),
-    ("rtx-5060-ti-16gb", 28, 128, 448), ("rtx-5070-ti", 28, 256, 896), ("rtx-5080", 30, 256, 960), ("rtx-5090", 28, 512, 1792)])
+    ("rtx-3060-12gb", 15, 192, 360), ("rtx-3090", 19.5, 384, 936.2), ("rtx-4060-ti-16gb", 18, 128, 288),
+    ("rtx-4090", 21, 384, 1008),
+    ("rtx-5060-ti-16gb", 28, 128, 448), ("rtx-5070-ti", 28, 256, 896), ("rtx-5080", 30, 256, 960),
+    ("rtx-5090", 28, 512, 1792)])
 def test_bandwidth_is_pin_rate_times_bus(key, gbps, bits, gb_per_s):
     assert gpu(key).memory_bytes_per_s == gb_per_s * 1e9 == pytest.approx(gbps * bits / 8 * 1e9, rel=1e-3)
 
@@ -65,12 +70,16 @@ def test_arithmetic_rates_by_hand():
     assert gpu("rtx-3090").bf16_flop_per_s == 71e12 and not hasattr(gpu("rtx-3090"), "fp8_flop_per_s")
     for other in gpus().values():
         if "fp8_flop_per_s" in other.numbers:
-            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s, rel=3e-3 if other.key != "l40s" else 0.02)  # as its data sheet rounds
+            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s,
+                                                         rel=3e-3 if other.key != "l40s"
+                                                         else 0.02)  # as its data sheet rounds
 
 
 @pytest.mark.parametrize("text, key", [
-    ("RTX 3090", "rtx-3090"), ("RTX 3090 Ti", "rtx-3090-ti"), ("NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti-16gb"), ("NVIDIA H100 80GB HBM3", "h100-sxm"),
-    ("H100 PCIe", "h100-pcie"), ("RTX PRO 6000 Blackwell", "rtx-pro-6000"), ("A100 80GB SXM", "a100-80gb"), ("NVIDIA H200", "h200")])
+    ("RTX 3090", "rtx-3090"), ("RTX 3090 Ti", "rtx-3090-ti"), ("NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti-16gb"),
+    ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+    ("H100 PCIe", "h100-pcie"), ("RTX PRO 6000 Blackwell", "rtx-pro-6000"), ("A100 80GB SXM", "a100-80gb"),
+    ("NVIDIA H200", "h200")])
 def test_a_printed_name_finds_its_card(text, key):
     assert by_name(text) == key
 
@@ -89,9 +98,11 @@ def test_a_card_never_reports_more_than_its_nominal_memory():
 def test_links_meet_what_was_measured():
     """Whole calls of 10 KiB and of 256 MiB, by the straight line, against the tables they come from."""
     call = lambda key, size, end=1: collectives.allreduce_s(
-        size, 2, link(key).numbers["link_bytes_per_s"].base_range[2 - end], link(key).numbers["allreduce_latency_s"].base_range[end])
+        size, 2, link(key).numbers["link_bytes_per_s"].base_range[2 - end],
+        link(key).numbers["allreduce_latency_s"].base_range[end])
     assert call("mailbox", 10240) == pytest.approx(3.7e-6, rel=0.05)
-    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6, rel=0.02)  # 8 KiB on RTX 4090; SGLang
+    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6,
+        rel=0.02)  # 8 KiB on RTX 4090; SGLang
     assert call("shm", 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
     assert call("nvlink-h200", 2**28) == pytest.approx(893.9e-6, rel=0.03)
     assert call("shm-h200", 2**28) == pytest.approx(9.402e-3, rel=0.01)
@@ -108,7 +119,8 @@ def test_a_draft_step_reads_the_mtp_layer_and_the_head():
     m = model("qwen3.8-27b-nvfp4")
     h, inner, heads = 5120, 17408, 24  # hidden, FFN, query heads; the query is twice as wide: it carries the gate
     layer = h * heads * 256 * 2 + 2 * h * 4 * 256 + heads * 256 * h + 3 * h * inner
-    assert m.draft_bytes == pytest.approx(2 * (layer + 2 * h * h) + memory.embedding_bytes(m.vocabulary, h, 2), rel=1e-3)
+    assert m.draft_bytes == pytest.approx(2 * (layer + 2 * h * h) + memory.embedding_bytes(m.vocabulary, h, 2),
+                                          rel=1e-3)
 
 
 @pytest.mark.parametrize("text, says", [
@@ -120,12 +132,16 @@ def test_a_draft_step_reads_the_mtp_layer_and_the_head():
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("official", "rumour"), "must be one of official"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "stone"), "unit 'stone' is not accepted"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", "-16"), "vram_bytes"),
-    ('[x]\nvram_bytes = ' + GOOD, "has no name"), ("x = 1", "has no name"), ("[[x]]\nname = 'X'", "has no name"), ("[x]\nname = 5", "has no name"),
-    ('[x]\nname = "X"\n[x.sub]\na = 1', "'sub' is not in"), ('[x]\nname = "X"\nvram_bytes = 16', "must be a table with value, unit"),
+    ('[x]\nvram_bytes = ' + GOOD, "has no name"), ("x = 1", "has no name"), ("[[x]]\nname = 'X'", "has no name"),
+    ("[x]\nname = 5", "has no name"),
+    ('[x]\nname = "X"\n[x.sub]\na = 1', "'sub' is not in"),
+    ('[x]\nname = "X"\nvram_bytes = 16', "must be a table with value, unit"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("date", "colour = 1, date"), "must be a table with value, unit"),
-    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "GB/s"), "unit 'GB/s' is not accepted: it must be one of 'byte', 'KiB'"),
+    ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "GB/s"),
+     "unit 'GB/s' is not accepted: it must be one of 'byte', 'KiB'"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", ""), "unit '' is not accepted"),
-    *(('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", value), "value = ") for value in ('"16"', "true", "nan", "1e400", "[16]", "10" * 200)),
+    *(('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", value), "value = ") for value in ('"16"', "true", "nan",
+        "1e400", "[16]", "10" * 200)),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = -1, high = 20,"), "vram_bytes [byte] = -1"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = 1, high = inf,"), "high = inf"),
 ])
@@ -154,14 +170,22 @@ def test_an_unknown_term_and_an_unknown_key_are_named():
 
 
 DECIMALS = {  # what may stand as a decimal number in code, and what it is; numbers with a source stand in the catalog
-    ("tools/cli.py", 0.9): "vLLM's old default of a flag", ("planner/plan/split.py", 0.9): "the same", ("planner/plan/command.py", 0.92): "the default of a flag",
-    ("planner/plan/values.py", 0.92): "the same", ("planner/plan/verdict.py", 0.05): "how near is as fast", ("planner/plan/verdict.py", 1.1): "how much more is named", ("planner/plan/crossover.py", 2e12): "where a search ends", ("planner/evidence/article2.py", 0.97): "the article's own setting",
+    ("tools/cli.py", 0.9): "vLLM's old default of a flag", ("planner/plan/split.py", 0.9): "the same",
+    ("planner/plan/command.py", 0.92): "the default of a flag",
+    ("planner/plan/values.py", 0.92): "the same", ("planner/plan/verdict.py", 0.05): "how near is as fast",
+    ("planner/plan/verdict.py", 1.1): "how much more is named",
+    ("planner/plan/crossover.py", 2e12): "where a search ends",
+    ("planner/evidence/article2.py", 0.97): "the article's own setting",
     ("planner/evidence/trust.py", 0.9): "ends of a choice", ("planner/evidence/trust.py", 0.95): "ends of a choice",
-    ("planner/evidence/checks_kv.py", 0.005): "half of a printed digit", ("planner/evidence/checks_kv.py", 5e-7): "half of a printed digit",
-    ("planner/evidence/prompts.py", 16.5): "a public profile", ("planner/evidence/prompts.py", 14.2): "a public profile",
-    ("tools/measure/link.py", 0.02): "how long a round of a measurement lasts", ("tools/measure/one_gpu.py", 2.5): "how much memory a measurement takes",
+    ("planner/evidence/checks_kv.py", 0.005): "half of a printed digit",
+    ("planner/evidence/checks_kv.py", 5e-7): "half of a printed digit",
+    ("planner/evidence/prompts.py", 16.5): "a public profile",
+    ("planner/evidence/prompts.py", 14.2): "a public profile",
+    ("tools/measure/link.py", 0.02): "how long a round of a measurement lasts",
+    ("tools/measure/one_gpu.py", 2.5): "how much memory a measurement takes",
     ("planner/engine/memory.py", 1.5): "a rule of vLLM's code"}
-DRAWING = ("book/figures", "book/live", "ranks", "formula/units.py", "planner/shapes/quant.py")  # places in a picture, functions, units, bits of a format
+DRAWING = ("book/figures", "book/live", "ranks", "formula/units.py",
+           "planner/shapes/quant.py")  # places in a picture, functions, units, bits of a format
 
 
 def decimals(text):
@@ -174,7 +198,8 @@ def decimals(text):
 def test_no_number_with_a_source_stands_in_code():
     package = Path(tpmodel.__file__).parent
     files = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
-    found = {(name, value) for name, path in files.items() if not name.startswith(DRAWING) for value in decimals(path.read_text())}
+    found = {(name, value) for name, path in files.items() if not name.startswith(DRAWING)
+             for value in decimals(path.read_text())}
     assert found == set(DECIMALS)
     assert decimals("ACHIEVED = (0.70, 0.5, 1.0, 1e9, 2.24e9, 0.6e-6)") == {0.7, 2.24e9, 0.6e-6}
 
@@ -186,12 +211,14 @@ def measured_link(key, **more):
     return fit.toml({"x": {name: value for name, value in fields.items() if value is not None}}, [])
 
 
-@given(st.sampled_from([key for key, one in links().items() if "protocol" in one.said]), st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
+@given(st.sampled_from([key for key, one in links().items() if "protocol" in one.said]),
+       st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True),
        st.integers(1, 64), st.floats(0, 1e10), st.integers(0, 2))
 @settings(max_examples=100, deadline=None)
 def test_a_link_is_as_fast_under_any_key(key, other, ranks, message, end):
     text = measured_link(key).replace("[x]", f"[{other}]")
-    assert wire.allreduce_s(read(text, "mine.toml")[other], message, ranks, end) == wire.allreduce_s(link(key), message, ranks, end)
+    assert wire.allreduce_s(read(text, "mine.toml")[other], message, ranks, end) == wire.allreduce_s(link(key), message,
+        ranks, end)
 
 
 @pytest.mark.parametrize("key", ["nvlink-h200", "oneshot-pcie5-x16"])
@@ -205,13 +232,16 @@ def test_a_plan_over_a_link_of_ones_own_is_that_over_ours(tmp_path, key):
 def test_what_a_link_does_not_say_is_said_in_the_plan(tmp_path):
     (tmp_path / "mine.toml").write_text(measured_link("oneshot-pcie5-x16", protocol=None))
     found = plan("qwen3-8b", ["h200"] * 4, "tp", link="x", catalog=tmp_path / "mine.toml")
-    assert 'x says no protocol and no link_latency_s: taken as protocol = "ring", link_latency_s = 1 us' in found["assumptions"]
+    taken = 'x says no protocol and no link_latency_s: taken as protocol = "ring", link_latency_s = 1 us'
+    assert taken in found["assumptions"]
     assert not any("says no" in said for said in plan("qwen3-8b", ["h200"] * 4, "tp", link="shm")["assumptions"])
-    assert found["decode"]["mid"] < plan("qwen3-8b", ["h200"] * 4, "tp", link="oneshot-pcie5-x16")["decode"]["mid"], "a ring passes every card"
+    assert found["decode"]["mid"] < plan("qwen3-8b", ["h200"] * 4, "tp",
+                                         link="oneshot-pcie5-x16")["decode"]["mid"], "a ring passes every card"
 
 
 @pytest.mark.parametrize("field, says", [
-    ('protocol = "nccl"', "x.protocol: 'nccl' is not accepted: it must be \"ring\""), ("protocol = 3", 'or "oneshot"'), ("aliases = 'a'", "a list of names"),
+    ('protocol = "nccl"', "x.protocol: 'nccl' is not accepted: it must be \"ring\""), ("protocol = 3", 'or "oneshot"'),
+    ("aliases = 'a'", "a list of names"),
     ("aliases = []", "a list of names"), ("transport = 1", "a text in quotes"), ('host_link = ""', "a text in quotes")])
 def test_a_bad_word_is_refused_in_one_line(field, says):
     with pytest.raises(ValueError) as error:
@@ -220,7 +250,8 @@ def test_a_bad_word_is_refused_in_one_line(field, says):
 
 
 def test_every_card_says_its_slot_and_every_link_its_protocol():
-    assert all(card.pcie_generation in TRANSFERS and card.pcie_lanes in LANES and card.said["aliases"] for card in gpus().values())
+    assert all(card.pcie_generation in TRANSFERS and card.pcie_lanes in LANES and card.said["aliases"]
+               for card in gpus().values())
     assert all(by_name(alias) == card.key for card in gpus().values() for alias in card.said["aliases"])
     assert all(("protocol" in one.said) == ("allreduce_latency_s" in one.numbers) for one in links().values())
     assert all("link_latency_s" in one.numbers for one in links().values() if one.said.get("protocol") == "ring")
@@ -232,5 +263,6 @@ def test_every_card_says_its_slot_and_every_link_its_protocol():
 
 def test_a_shape_says_its_repository():
     assert repository("qwen3-32b") == "Qwen/Qwen3-32B" and repository("qwen3.8-27b-nvfp4") is None
-    assert known("qwen3-32b") == known("Qwen/Qwen3-32B") == ("Qwen/Qwen3-32B", 64) and known("qwen3.8-27b-nvfp4") == ("qwen3.8-27b-nvfp4", None)
+    assert known("qwen3-32b") == known("Qwen/Qwen3-32B") == ("Qwen/Qwen3-32B", 64)
+    assert known("qwen3.8-27b-nvfp4") == ("qwen3.8-27b-nvfp4", None)
     assert all("repository" not in shape and "source" not in shape for shape in shapes().values())

@@ -1,4 +1,5 @@
-"""`tpmodel check kv`: every row of the planner, the gate rows of real logs, blindness to what is measured, bad tables."""
+"""`tpmodel check kv`: every row of the planner, the gate rows of real logs, blindness to what is measured, bad
+tables."""
 
 import csv
 import io
@@ -55,7 +56,8 @@ def test_a_prediction_reads_no_measured_column(tmp_path, name, measured):
     honest = by_key(checks.check("kv", DATA / name)[0])
     for row in rows:
         for column in row:
-            if column in measured and row[column] or column.startswith(("detail_", "printed_evidence", "evidence", "source")):
+            if column in measured and row[column] or column.startswith(("detail_", "printed_evidence", "evidence",
+                                                                        "source")):
                 row[column] = "1"
     found, _ = checks.check("kv", write(tmp_path / "t.csv", rows))
     assert {key: value for key, value in by_key(found).items() if key in honest} == honest
@@ -68,10 +70,15 @@ def test_a_prediction_reads_no_measured_column(tmp_path, name, measured):
 
 def test_the_column_switches_the_hybrid_manager_and_no_note_does(tmp_path):
     (off,) = (row for row in table("vllm_oracle.csv") if row["hybrid_manager"] == "0")
-    blocks = lambda **change: next(r.predicted for r in checks.check("kv", write(tmp_path / "t.csv", [off | change]))[0] if r.quantity == "num_blocks")
-    assert blocks() == blocks(note="") == 5461 and blocks(hybrid_manager="1") == blocks(hybrid_manager="", note="hybrid manager off") == 10922
-    older = {name: cell for name, cell in off.items() if name != "hybrid_manager"}  # a table older than the column says it in one way
-    assert by_key(checks.check("kv", write(tmp_path / "o.csv", [older]))[0]) == by_key(checks.check("kv", write(tmp_path / "t.csv", [off]))[0])
+    blocks = lambda **change: next(r.predicted for r in checks.check("kv",
+                                                                     write(tmp_path / "t.csv", [off | change]))[0]
+                                   if r.quantity == "num_blocks")
+    assert blocks() == blocks(note="") == 5461
+    assert blocks(hybrid_manager="1") == blocks(hybrid_manager="", note="hybrid manager off") == 10922
+    older = {name: cell for name, cell in off.items()
+             if name != "hybrid_manager"}  # a table older than the column says it in one way
+    assert by_key(checks.check("kv", write(tmp_path / "o.csv", [older]))[0]) == by_key(checks.check("kv",
+        write(tmp_path / "t.csv", [off]))[0])
 
 
 def test_a_wrong_rule_is_seen(monkeypatch):
@@ -80,9 +87,12 @@ def test_a_wrong_rule_is_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("change, reason", [
-    ({"kv_heads": ""}, "kv_heads is empty"), ({"kv_heads": "many"}, "kv_heads = 'many'"), ({"kv_dtype": "fp3"}, "kv_dtype = 'fp3'"),
-    ({"layers": "-3"}, "layers = '-3'"), ({"layers": "1e999"}, "layers"), ({"max_len": "nan"}, "max_len = 'nan'"), ({"tp": "0"}, "tp = '0'"),
-    ({"vllm_version": "soon"}, "vLLM version = 'soon'"), ({"pp": "2", "partition": "a,b"}, "partition = 'a,b'"), ({"full_layers": "99"}, "exceeds layers"),
+    ({"kv_heads": ""}, "kv_heads is empty"), ({"kv_heads": "many"}, "kv_heads = 'many'"),
+    ({"kv_dtype": "fp3"}, "kv_dtype = 'fp3'"),
+    ({"layers": "-3"}, "layers = '-3'"), ({"layers": "1e999"}, "layers"), ({"max_len": "nan"}, "max_len = 'nan'"),
+    ({"tp": "0"}, "tp = '0'"),
+    ({"vllm_version": "soon"}, "vLLM version = 'soon'"), ({"pp": "2", "partition": "a,b"}, "partition = 'a,b'"),
+    ({"full_layers": "99"}, "exceeds layers"),
     ({"needed_bytes": "lots"}, "needed_bytes = 'lots'"), ({"available_gib": ""}, "available_gib is empty")])
 def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, change, reason):
     row = table("vllm_oracle.csv")[20] | change
@@ -90,7 +100,8 @@ def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, change, reason):
     assert summary["skipped"] >= 1 and any(reason in r.note for r in found if r.status == "skipped")
 
 
-@pytest.mark.parametrize("value, status", [("1e400", "skipped"), ("-inf", "skipped"), ("1e-320", "miss"), ("0", "miss")])
+@pytest.mark.parametrize("value, status", [("1e400", "skipped"), ("-inf", "skipped"), ("1e-320", "miss"),
+                                           ("0", "miss")])
 def test_no_measured_value_makes_json_that_is_no_json(tmp_path, value, status):
     row = table("vllm_oracle.csv")[20] | {"needed_bytes": value}
     found, _ = checks.check("kv", write(tmp_path / "t.csv", [row]))
@@ -110,7 +121,8 @@ def test_a_split_that_vllm_refuses_is_fits_0(tmp_path):
     assert (found.quantity, found.predicted, found.status) == ("fits", 0, "ok") and "must divide" in found.note
 
 
-@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n", b'id,"' + b"x" * 200000 + b'"\n1,2\n',
+@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n", b'id,"'
+                                  + b"x" * 200000 + b'"\n1,2\n',
                                   (DATA / "vllm_oracle.csv").read_bytes().replace(b"id,", b"tp,id,", 1),
                                   (DATA / "vllm_oracle.csv").read_bytes().rstrip() + b",7\n",
                                   (DATA / "vllm_oracle.csv").read_bytes() + b'"an open quote,1\n' + b"2,3\n" * 9])
@@ -118,10 +130,12 @@ def test_a_file_that_is_no_table_is_one_line_and_exit_2(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_bytes(text)
     done = subprocess.run([sys.executable, "-m", "tpmodel", "check", "kv", str(path)], capture_output=True, text=True)
-    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and done.stderr.startswith("tpmodel check")
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("tpmodel check")
 
 
-@given(st.dictionaries(st.sampled_from(list(table("vllm_oracle.csv")[0])), st.text(max_size=8) | st.floats().map(str) | st.integers().map(str), max_size=4),
+@given(st.dictionaries(st.sampled_from(list(table("vllm_oracle.csv")[0])),
+                       st.text(max_size=8) | st.floats().map(str) | st.integers().map(str), max_size=4),
        st.integers(0, 102))
 @settings(max_examples=150, deadline=None)
 def test_no_cell_breaks_the_check(tmp_path_factory, change, index):
@@ -136,11 +150,13 @@ def test_no_cell_breaks_the_check(tmp_path_factory, change, index):
 
 
 def test_the_command(tmp_path):
-    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words], capture_output=True, text=True)
+    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words], capture_output=True,
+                                        text=True)
     done = run("kv", str(DATA / "vllm_oracle.csv"), "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and set(found) == {"rows", "summary"}
-    assert set(found["rows"][0]) == {"id", "quantity", "predicted", "low", "high", "measured", "error_frac", "inside", "use", "status", "note"}
+    assert set(found["rows"][0]) == {"id", "quantity", "predicted", "low", "high", "measured", "error_frac", "inside",
+                                     "use", "status", "note"}
     assert run("kv", str(DATA / "kv_cases.csv")).returncode == 1
     for words in (("kv", str(tmp_path / "none.csv")), ("kv", str(tmp_path)), ("colour", "x.csv")):
         done = run(*words)

@@ -1,4 +1,5 @@
-"""`tpmodel embed` without vLLM: a stand-in module notes its arguments, the environment at import, and who started it."""
+"""`tpmodel embed` without vLLM: a stand-in module notes its arguments, the environment at import, and who started
+it."""
 
 import json
 import os
@@ -80,7 +81,8 @@ def call(tmp_path):
         log = tmp_path / "log"
         log.write_text("")
         done = subprocess.run([*program, "embed", *arguments], cwd=tmp_path, capture_output=True, text=True,
-                              env={**clean, "PYTHONPATH": os.pathsep.join((str(lib), ROOT)), "FAKE_LOG": str(log), **variables})
+                              env={**clean, "PYTHONPATH": os.pathsep.join((str(lib), ROOT)), "FAKE_LOG": str(log),
+                                   **variables})
         done.notes = [json.loads(line) for line in log.read_text().splitlines()]
         done.named = lambda event: [what for what in done.notes if what["event"] == event]
         return done
@@ -90,7 +92,8 @@ def call(tmp_path):
 
 
 GIVEN = ("--model", MODEL, "--input", "docs.txt", "--output", "v.npy")
-COMMON = {"model": MODEL, "runner": "pooling", "dtype": "bfloat16", "max_model_len": 8192, "gpu_memory_utilization": 0.9}
+COMMON = {"model": MODEL, "runner": "pooling", "dtype": "bfloat16", "max_model_len": 8192,
+          "gpu_memory_utilization": 0.9}
 ALWAYS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
 MODES = [
     (("--mode", "tp"), {"tensor_parallel_size": 2}, {}),
@@ -101,11 +104,13 @@ MODES = [
     (("--mode", "offload", "--offload-gb", "2.5", "--gpu", "1"), {"cpu_offload_gb": 2.5, "enforce_eager": True},
      {"CUDA_VISIBLE_DEVICES": "1"}),
     (("--mode", "tp", "--eager", "--max-len", "512", "--gpu-util", "0.8", "--dtype", "float32"),
-     {"tensor_parallel_size": 2, "enforce_eager": True, "max_model_len": 512, "gpu_memory_utilization": 0.8, "dtype": "float32"}, {}),
+     {"tensor_parallel_size": 2, "enforce_eager": True, "max_model_len": 512, "gpu_memory_utilization": 0.8,
+      "dtype": "float32"}, {}),
 ]
 
 
-@pytest.mark.parametrize("flags, arguments, env", MODES, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+@pytest.mark.parametrize("flags, arguments, env", MODES,
+                         ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_arguments_and_the_environment_before_the_import(call, flags, arguments, env):
     done = call(*flags, *GIVEN)
     assert done.returncode == 0, done.stderr
@@ -123,7 +128,8 @@ def test_the_environment_of_the_user(call):
     done = call("--mode", "pp", "--model", MODEL, "--dry-run", VLLM_PP_LAYER_PARTITION="20,14")
     assert "export VLLM_PP_LAYER_PARTITION=20,14\n" in done.stdout
     done = call("--mode", "pp", "--model", MODEL, "--dry-run", VLLM_PP_LAYER_PARTITION="20,13")
-    assert done.returncode == 2 and done.stderr.startswith("tpmodel embed: VLLM_PP_LAYER_PARTITION = '20,13' is not accepted")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tpmodel embed: VLLM_PP_LAYER_PARTITION = '20,13' is not accepted")
 
 
 @pytest.mark.parametrize("flags, texts", [
@@ -138,7 +144,8 @@ def test_documents_prefixes_and_vectors(call, flags, texts):
     assert vectors.tolist() == [[len(text), 1.0, -0.5] for text in texts]
     said = json.loads(done.stdout)  # and nothing else: what vLLM prints goes to stderr
     assert {name: said[name] for name in ("mode", "documents", "tokens", "dimensions", "output")} == {
-        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts), "dimensions": 3, "output": "v.npy"}
+        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts), "dimensions": 3,
+        "output": "v.npy"}
     assert said["documents_per_s"] == pytest.approx(6 / said["seconds"])
     assert said["tokens_per_s"] == pytest.approx(said["tokens"] / said["seconds"])
     assert "vLLM talks" in done.stderr and "so do workers" in done.stderr and "loading" in done.stderr
@@ -171,7 +178,8 @@ def test_the_stand_in_notices_a_program_without_a_guard(call):
 
 def left(call):
     """What a run left in the folder."""
-    return sorted(path.name for path in call.folder.iterdir() if path.name not in ("lib", "docs.txt", "log", "unguarded.py"))
+    return sorted(path.name for path in call.folder.iterdir() if path.name not in ("lib", "docs.txt", "log",
+        "unguarded.py"))
 
 
 def test_nothing_is_overwritten_without_force(call):
@@ -186,10 +194,12 @@ def test_nothing_is_overwritten_without_force(call):
 def test_a_file_that_appears_meanwhile_stays(call):
     done = call("--mode", "tp", *GIVEN, FAKE_STOP="appear")
     assert done.returncode == 2 and "it exists" in done.stderr
-    assert (call.folder / "v.npy").read_text() == "another run's" and left(call) == ["v.npy", "v.npy.part"] and "--resume" in done.stderr
+    assert (call.folder / "v.npy").read_text() == "another run's"
+    assert left(call) == ["v.npy", "v.npy.part"] and "--resume" in done.stderr
 
 
-@pytest.mark.parametrize("stop, said", [("load", "RuntimeError: Engine core initialization failed. See root cause above."),
+@pytest.mark.parametrize("stop, said", [("load",
+                                         "RuntimeError: Engine core initialization failed. See root cause above."),
                                         ("embed", "AssertionError"), ("nan", "the vector of line 1 is not finite")])
 @pytest.mark.parametrize("before", [None, "mine"])
 def test_a_crash_leaves_nothing(call, stop, said, before):
@@ -218,20 +228,27 @@ def kept(call):
 
 
 @pytest.mark.parametrize("stop, code, said", [
-    ("INT@16", 130, "tpmodel embed: stopped by Ctrl-C: 2 finished batches stay in v.npy.part: --resume goes on from there"),
+    ("INT@16", 130,
+     "tpmodel embed: stopped by Ctrl-C: 2 finished batches stay in v.npy.part: --resume goes on from there"),
     ("KILL@16", -9, ""), ("crash@11", 2, "RuntimeError: CUDA error"),
-    ("full@16", 2, "v.npy.part/2.npy cannot be written: File too large; 2 finished batches stay in v.npy.part: --resume goes on from there")])
+    ("full@16", 2,
+     "v.npy.part/2.npy cannot be written: File too large; 2 finished batches stay in v.npy.part: --resume goes on from there")])
 def test_resume_gives_the_bytes_of_an_uninterrupted_run(long, stop, code, said):
     done = long(*PLAIN, FAKE_STOP=stop)
-    assert done.returncode == code and "Traceback" not in done.stderr and said in (done.stderr.splitlines() or [""])[-1], done.stderr[-500:]
+    assert done.returncode == code and "Traceback" not in done.stderr and said in (done.stderr.splitlines()
+        or [""])[-1], done.stderr[-500:]
     batches = 1 if "crash" in stop else 2
-    assert kept(long) == [*(f"{i}.npy" for i in range(batches)), "settings.json"] and not (long.folder / "v.npy").exists()
+    assert kept(long) == [*(f"{i}.npy" for i in range(batches)), "settings.json"]
+    assert not (long.folder / "v.npy").exists()
     refused = long(*PLAIN)
-    assert refused.returncode == 2 and "--resume goes on from them, --force begins anew" in refused.stderr and refused.notes == []
+    assert refused.returncode == 2
+    assert "--resume goes on from them, --force begins anew" in refused.stderr
+    assert refused.notes == []
     done = long(*PLAIN, "--resume", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed_documents"] == 6 * batches
-    assert [what["texts"][-1].split()[-1] for what in done.named("embed")] == ["doc-3", *("doc-11", "doc-16")[batches - 1:]]
+    assert [what["texts"][-1].split()[-1] for what in done.named("embed")] == ["doc-3",
+        *("doc-11", "doc-16")[batches - 1:]]
     resumed = (long.folder / "v.npy").read_bytes()
     assert not (long.folder / "v.npy.part").exists()
     assert long(*PLAIN, "--force").returncode == 0 and (long.folder / "v.npy").read_bytes() == resumed
@@ -253,8 +270,10 @@ def test_resume_refuses_what_would_make_other_vectors(long):
         return done.stderr
 
     assert "it was begun with dtype = 'bfloat16', and this run has 'float32'" in refused("--dtype", "float32")
-    assert "max_model_len = 65536" in refused("--max-len", "65537") and "gpu_memory_utilization" in refused("--gpu-util", "0.8")
-    assert "input = " in refused("--prefix", "") and "model = 'model', and this run has 'nvidia/" in refused("--model", MODEL)
+    assert "max_model_len = 65536" in refused("--max-len", "65537")
+    assert "gpu_memory_utilization" in refused("--gpu-util", "0.8")
+    assert "input = " in refused("--prefix", "")
+    assert "model = 'model', and this run has 'nvidia/" in refused("--model", MODEL)
     assert "tensor_parallel_size = 2, and this run has 1" in refused("--mode", "pp", "--pp-layers", "4,2")
     assert "v.npy' is not accepted: it exists" not in refused("--eager")
     (folder / "weights").write_text("123")
@@ -269,7 +288,9 @@ def test_resume_refuses_what_would_make_other_vectors(long):
 def test_what_lies_there_is_not_taken_and_not_lost(long):
     part = long.folder / "v.npy.part"
     done = long(*PLAIN, "--resume")
-    assert done.returncode == 2 and "there is no run that was broken off: leave --resume out" in done.stderr and done.notes == []
+    assert done.returncode == 2
+    assert "there is no run that was broken off: leave --resume out" in done.stderr
+    assert done.notes == []
     part.mkdir()
     (part / "mine").write_text("x")
     for flags in ((), ("--force",), ("--resume",)):
@@ -282,13 +303,15 @@ def test_what_lies_there_is_not_taken_and_not_lost(long):
     done = long(*PLAIN, "--resume")
     assert done.returncode == 2 and "v.npy.part/0.npy' is not accepted: it is damaged" in done.stderr
     done = long(*PLAIN, "--force", FAKE_STOP="crash@5")
-    assert done.returncode == 2 and "nothing was finished" not in done.stderr and kept(long) == ["0.npy", "settings.json"], "what was there stays until there is better"
+    assert done.returncode == 2 and "nothing was finished" not in done.stderr and kept(long) == ["0.npy",
+        "settings.json"], "what was there stays until there is better"
 
 
 @pytest.mark.parametrize("output", ["x" * 254 + ".npy", "y" * 252])
 def test_a_name_that_the_disk_refuses_is_told_before_the_run(call, output):
     done = call("--mode", "tp", *GIVEN[:4], "--output", output)
-    assert done.returncode == 2 and done.notes == [] and "File name too long" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and done.notes == [] and "File name too long" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def bad(folder):
@@ -325,10 +348,12 @@ BAD = [
     (("--mode", "offload", "--offload-gb", "nan"), "a number of GiB >= 0"),
     (("--mode", "tp", "--max-len", "0"), "whole number of tokens >= 1"),
     (("--mode", "tp", "--max-len", "8k"), "whole number of tokens >= 1"),
-    (("--mode", "tp", "--max-len", "1_000"), "max-len = '1_000' is not accepted: it must be a whole number of tokens >= 1"),
+    (("--mode", "tp", "--max-len", "1_000"),
+     "max-len = '1_000' is not accepted: it must be a whole number of tokens >= 1"),
     (("--mode", "tp", "--gpu-util", "0"), "a fraction > 0"),
     (("--mode", "tp", "--gpu-util", "90"), "a fraction > 0"),
-    (("--mode", "tp", "--model", "bare"), "model = 'bare/config.json' is not accepted: No such file or directory: it must be a config.json or a folder with one"),
+    (("--mode", "tp", "--model", "bare"),
+     "model = 'bare/config.json' is not accepted: No such file or directory: it must be a config.json or a folder with one"),
     (("--mode", "tp", "--model", "./missing"), "it must be a folder with a config.json"),
     (("--mode", "tp", "--model", "~nobody-here/x"), "it must be a folder with a config.json"),
     (("--mode", "tp", "--model", ""), "it must be a folder with a config.json"),

@@ -54,7 +54,8 @@ def points(form, count, seed=0):
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)
     library = printers.javascript_library(FORMULAS)
-    theirs = blank.evaluate(f"rows => {{ const F = {library}; return rows.map(row => F.{form.__name__}(...row)); }}", rows)
+    theirs = blank.evaluate(f"rows => {{ const F = {library}; return rows.map(row => F.{form.__name__}(...row)); }}",
+                            rows)
     ours = [form(*row) for row in rows]
     assert list(map(float, theirs)) == ours
 
@@ -77,7 +78,8 @@ def test_sympy_agrees(form):
 def test_docstring_names_everything(form):
     for word in (*form.parameters, "returns :", "limits :", "source :", ">>> "):
         assert word in form.__doc__, f"{form.__name__}: docstring does not mention {word}"
-    assert form.latex() in form.__doc__ and not re.search(r"\$[^$]*=[^$]*\$", form.__wrapped__.__doc__.split("\n")[0]), "the equation is made, not typed"
+    assert form.latex() in form.__doc__ and not re.search(r"\$[^$]*=[^$]*\$",
+                                                          form.__wrapped__.__doc__.split("\n")[0]), "the equation is made, not typed"
 
 
 # --- units ---------------------------------------------------------------------------------------
@@ -88,7 +90,8 @@ PER = {"byte": {"B": 1}, "s": {"s": 1}, "token": {}, "byte/s": {"B": 1, "s": -1}
 
 
 def unit_of(node):
-    """The unit of a node as powers of byte and second; tokens and FLOP are counts; None for a zero, which fits everything."""
+    """The unit of a node as powers of byte and second; tokens and FLOP are counts; None for a zero, which fits
+    everything."""
     kind = node.kind
     if kind == "number":
         return None if node.value == 0 else {}
@@ -227,7 +230,8 @@ def test_bad_numbers_are_named(bad):
 
 
 def test_zero_where_it_divides_is_named():
-    with pytest.raises(ValueError, match=r"link_bytes_per_s \[byte/s\] = 0 is not accepted.*must be a finite number > 0"):
+    with pytest.raises(ValueError,
+                       match=r"link_bytes_per_s \[byte/s\] = 0 is not accepted.*must be a finite number > 0"):
         collectives.allreduce_s(1, 2, 0, 0)
     with pytest.raises(ValueError, match=r"ranks = 1.5 is not accepted.*whole number >= 1"):
         collectives.allreduce_wire_bytes(1, 1.5)
@@ -276,7 +280,8 @@ def test_best_is_the_smallest(lo, span, target):
 
 
 def test_best_in_javascript(blank):
-    tree = ops.best(Node("number", 1), Node("name", "layers"), lambda i: (i - Node("name", "hidden")) * (i - Node("name", "hidden")))
+    tree = ops.best(Node("number", 1), Node("name", "layers"),
+                    lambda i: (i - Node("name", "hidden")) * (i - Node("name", "hidden")))
     function = printers.javascript_function(["layers", "hidden"], [tree], single=True)
     assert blank.evaluate(f"() => {{ const F = {printers.javascript_library([])}; return ({function})(20, 7.4); }}") == 7
 
@@ -285,7 +290,8 @@ POWERS = [(a, n) for a in (0.0, 0.5, 1.0, 1.7, 0.83, 0.999, -0.3, 12.25) for n i
 
 
 def test_power_is_the_same_product_everywhere(blank):
-    """To the bit in numbers, arrays and JavaScript; SymPy's own powers round once: to the bit where nothing is rounded."""
+    """To the bit in numbers, arrays and JavaScript; SymPy's own powers round once: to the bit where nothing is
+    rounded."""
     numbers = [ops.power(a, n) for a, n in POWERS]
     for (a, n), number in zip(POWERS, numbers):
         by_hand = 1.0
@@ -296,7 +302,8 @@ def test_power_is_the_same_product_everywhere(blank):
         assert algebra == (number if a in (0.0, 0.5, 1.0, 12.25) and n < 8 else pytest.approx(number, rel=1e-13))
     bases, counts = (np.array(column, float) for column in zip(*POWERS))
     assert list(ops.power(bases, counts)) == numbers
-    assert list(ops.power(bases, 3.0)) == [ops.power(a, 3.0) for a in bases] and list(ops.power(0.83, counts)) == [ops.power(0.83, n) for n in counts]
+    assert list(ops.power(bases, 3.0)) == [ops.power(a, 3.0) for a in bases]
+    assert list(ops.power(0.83, counts)) == [ops.power(0.83, n) for n in counts]
     function = printers.javascript_function(["a", "n"], [ops.power(Node("name", "a"), Node("name", "n"))], single=True)
     theirs = blank.evaluate(f"rows => {{ const F = {printers.javascript_library([])}; return rows.map(([a, n]) => ({function})(a, n)); }}", POWERS)
     assert list(map(float, theirs)) == numbers
@@ -351,7 +358,8 @@ def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
 def test_every_name_of_the_vocabulary_is_used():
     """A term that nothing uses is dead: no formula, no parameter, no figure, no number of the catalog."""
     used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
-    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values(), *assumptions.assumptions().values()):
+    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values(),
+                  *assumptions.assumptions().values()):
         used |= set(entry.numbers)
     for make in figures.ALL:
         for nodes in make().recorded.values():
@@ -370,9 +378,11 @@ def spoken(node):
 def test_every_formula_is_used():
     """Outside itself: by another formula, a figure, the planner, a notebook."""
     root = Path(__file__).resolve().parents[1]
-    cells = [cell for path in root.glob("notebooks/*.ipynb") for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    cells = [cell for path in root.glob("notebooks/*.ipynb") for cell in json.loads(path.read_text())["cells"]
+             if cell["cell_type"] == "code"]
     code = [path.read_text() for path in root.glob("tpmodel/**/*.py")] + ["".join(cell["source"]) for cell in cells]
-    used = {name for text in code for node in ast.parse(text).body for name in spoken(node) if name != getattr(node, "name", "")}
+    used = {name for text in code for node in ast.parse(text).body for name in spoken(node) if name != getattr(node,
+        "name", "")}
     assert [form.__name__ for form in FORMULAS if form.__name__ not in used] == []
 
 

@@ -42,7 +42,8 @@ def imported(path):
 
 
 def test_the_table_of_the_house_lists_what_is_there():
-    wings = {wing: {path.stem for path in (PACKAGE / wing).iterdir() if not path.name.startswith("__")} for wing in HOUSE if wing != "science"}
+    wings = {wing: {path.stem for path in (PACKAGE / wing).iterdir() if not path.name.startswith("__")}
+             for wing in HOUSE if wing != "science"}
     top = {path.stem for path in PACKAGE.iterdir() if not path.name.startswith("__")} - set(wings)
     assert wings | {"science": top} == {wing: set(rooms) for wing, rooms in HOUSE.items()}
 
@@ -50,12 +51,14 @@ def test_the_table_of_the_house_lists_what_is_there():
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_go_only_down(path):
     wing, room = place(path)
-    above = [f"{there} of {its}" for its, there in imported(path) if there is None or FLOORS.index(there) > FLOORS.index(room)]
+    above = [f"{there} of {its}" for its, there in imported(path) if there is None
+             or FLOORS.index(there) > FLOORS.index(room)]
     assert not above, f"{room} of {wing} imports {above}"
 
 
 def test_what_draws_a_figure_knows_formulas_only():
-    assert {room for path in (PACKAGE / "book/live").glob("*.py") for _, room in imported(path)} <= {"live", "formula", "inputs"}
+    assert {room for path in (PACKAGE / "book/live").glob("*.py") for _, room in imported(path)} <= {"live", "formula",
+        "inputs"}
 
 
 def test_the_science_wing_stands_alone(tmp_path):
@@ -99,7 +102,8 @@ HEAVY = {"numpy", "sympy", "matplotlib", "ipywidgets", "IPython"}
 
 
 @pytest.mark.parametrize("statement", [
-    "import tpmodel", "import tpmodel.book.figures", "import tpmodel.planner.evidence.claims", "import tpmodel.tools.cli",
+    "import tpmodel", "import tpmodel.book.figures", "import tpmodel.planner.evidence.claims",
+    "import tpmodel.tools.cli",
     "import tpmodel.formulas.decode"])
 def test_the_core_loads_no_heavy_library(statement):
     assert loaded_after(statement) & HEAVY == set()

@@ -1,4 +1,5 @@
-"""What a user gives: files, numbers, layers, paths; the same answers on every command: one line that names the field, exit 2."""
+"""What a user gives: files, numbers, layers, paths; the same answers on every command: one line that names the field,
+exit 2."""
 
 import os
 import re
@@ -47,12 +48,16 @@ def refused(found, *words):
 
 
 FIELDS = [
-    *((PLAN, flag) for flag in ("--context", "--util", "--mtp", "--acceptance", "--batch", "--reserve-gib", "--layers", "--engine")),
+    *((PLAN, flag) for flag in ("--context", "--util", "--mtp", "--acceptance", "--batch", "--reserve-gib", "--layers",
+                                "--engine")),
     *((SPLIT, flag) for flag in ("--tokens", "--batch-tokens", "--util", "--reserve-gib", "--layers")),
     *((EMBED, flag) for flag in ("--max-len", "--gpu-util")),
-    *((("embed", "--mode", mode, *EMBED[3:]), flag) for mode, flag in (("pp", "--pp-layers"), ("offload", "--offload-gb"), ("offload", "--gpu"))),
+    *((("embed", "--mode", mode, *EMBED[3:]), flag) for mode, flag in (("pp", "--pp-layers"),
+                                                                       ("offload", "--offload-gb"),
+                                                                       ("offload", "--gpu"))),
     (("embed-diff", "a", "b"), "--top-k")]
-HOSTILE = ("1_000", "\u0661\u0662", "\uff11", "\u00b2", "nan", "inf", "-inf", "1e400", "9" * 400, "9" * 5000, "-1", "1e-400x", "0x10", "", " ", "1,nan", "1;2", "None", "1\n2", "1e",
+HOSTILE = ("1_000", "\u0661\u0662", "\uff11", "\u00b2", "nan", "inf", "-inf", "1e400", "9" * 400, "9" * 5000, "-1",
+           "1e-400x", "0x10", "", " ", "1,nan", "1;2", "None", "1\n2", "1e",
            "+-1", "--", "true", "\U0001d7d9")
 
 
@@ -82,8 +87,10 @@ def test_every_number_that_python_writes_is_read(number):
 
 
 READS = {
-    "check": lambda path: ("check", "kv", path), "fit": lambda path: ("fit", path), "plan": lambda path: ("plan", "--model", path, "--gpu", "h200"),
-    "catalog": lambda path: (*PLAN, "--catalog", path), "embed": lambda path: (*EMBED, "--input", path), "embed-diff": lambda path: ("embed-diff", path, path)}
+    "check": lambda path: ("check", "kv", path), "fit": lambda path: ("fit", path),
+    "plan": lambda path: ("plan", "--model", path, "--gpu", "h200"),
+    "catalog": lambda path: (*PLAN, "--catalog", path), "embed": lambda path: (*EMBED, "--input", path),
+    "embed-diff": lambda path: ("embed-diff", path, path)}
 
 
 @pytest.mark.parametrize("command", READS)
@@ -93,7 +100,8 @@ def test_pipes_devices_folders_and_what_is_not_there(said, tmp_path, command):
     refused(said(*READS[command](tmp_path / "pipe")), "pipe' is not accepted: it is a pipe or a device: it must be ")
     refused(said(*READS[command]("/dev/zero")), "'/dev/zero' is not accepted: it is a pipe or a device")
     refused(said(*READS[command](tmp_path / "folder")), "directory: it must be ")
-    refused(said(*READS[command](tmp_path / "none")), "none' is " + ("neither a file" if command == "plan" else "not accepted: No such file or directory"))
+    refused(said(*READS[command](tmp_path / "none")),
+            "none' is " + ("neither a file" if command == "plan" else "not accepted: No such file or directory"))
     refused(said(*READS[command]("x" * 9000)), "File name too long")
 
 
@@ -106,7 +114,8 @@ def test_a_pipe_beside_a_config_is_no_quantisation(said, tmp_path):
     refused(said("embed", "--mode", "tp", "--model", tmp_path / "pipe", "--dry-run"), "model = ", "it is a pipe")
 
 
-@pytest.mark.parametrize("data, words", [(b"fine\ncaf\xe9\n", "line 2 is not UTF-8 (byte 0xe9)"), (b"\xff", "line 1 is not UTF-8")])
+@pytest.mark.parametrize("data, words", [(b"fine\ncaf\xe9\n", "line 2 is not UTF-8 (byte 0xe9)"),
+                                         (b"\xff", "line 1 is not UTF-8")])
 def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, data, words):
     (tmp_path / "f").write_bytes(data)
     with pytest.raises(ValueError, match=re.escape(words)):
@@ -139,7 +148,8 @@ def test_a_file_is_whole_or_not_there_and_not_replaced(tmp_path):
     assert path.read_bytes() == b"a" and len(seen) == 2 and list(tmp_path.iterdir()) == [path]
     inputs.write(path, lambda file: file.write(b"c"), "out", True)
     assert path.read_bytes() == b"c" and list(tmp_path.iterdir()) == [path]
-    for bad, words in ((tmp_path / "no" / "m", "must exist"), (tmp_path, "it is no file"), ("/dev/null", "it is no file"), ("x" * 300, "File name too long")):
+    for bad, words in ((tmp_path / "no" / "m", "must exist"), (tmp_path, "it is no file"),
+                       ("/dev/null", "it is no file"), ("x" * 300, "File name too long")):
         with pytest.raises(ValueError, match=words):
             inputs.target(bad, "out", True)
     with pytest.raises(ValueError, match="it is the input"):

@@ -1,4 +1,5 @@
-"""The Makefile: a set-up that was interrupted or spoiled is made anew; goals come in order; clean leaves nothing; skips are loud."""
+"""The Makefile: a set-up that was interrupted or spoiled is made anew; goals come in order; clean leaves nothing; skips
+are loud."""
 
 import os
 import shutil
@@ -42,7 +43,8 @@ def make(folder, *goals):
     """What make did, and what was made or installed."""
     (folder / "log").unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(["make", f"PYTHON={folder / 'python'}", *goals], cwd=folder, capture_output=True, text=True, env=environment)
+    done = subprocess.run(["make", f"PYTHON={folder / 'python'}", *goals], cwd=folder, capture_output=True, text=True,
+                          env=environment)
     log = folder / "log"
     return done, [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
 
@@ -101,7 +103,8 @@ def test_the_book_is_built_before_its_pages_are_tested(project, goals):
         (project / ".venv" / "bin" / name).chmod(0o755)
     done, _ = make(project, "-j2", *goals)
     assert done.returncode == 0, done.stderr
-    assert (project / "log").read_text().splitlines() == ["built", "tested -n 2 -m not slow", "tested --nbval notebooks/ -n 2 --dist loadfile"]
+    assert (project / "log").read_text().splitlines() == ["built", "tested -n 2 -m not slow",
+                                                          "tested --nbval notebooks/ -n 2 --dist loadfile"]
 
 
 def test_clean_leaves_nothing_of_ours(project):
@@ -114,8 +117,10 @@ def test_clean_leaves_nothing_of_ours(project):
 
 
 def run_pytest(*arguments, **environment):
-    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments], cwd=ROOT, capture_output=True, text=True,
-                          env={**{k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}, "PATH": "/nowhere", **environment})
+    return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments],
+                          cwd=ROOT, capture_output=True, text=True,
+                          env={**{k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}, "PATH": "/nowhere",
+                               **environment})
 
 
 def test_a_missing_browser_is_said_loudly_and_fails_in_ci():
@@ -126,5 +131,6 @@ def test_a_missing_browser_is_said_loudly_and_fails_in_ci():
 
 
 def test_without_browser_tests_none_is_started():
-    done = run_pytest("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py", "--collect-only", "-m", "not browser")
+    done = run_pytest("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py", "--collect-only", "-m",
+                      "not browser")
     assert "test_without_browser" in done.stdout and "axe" not in done.stdout and "vllm.py" not in done.stdout

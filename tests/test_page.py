@@ -14,11 +14,14 @@ CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 
 
 def open_page(browser, address, path, **options):
-    """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of the page's."""
+    """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of
+    the page's."""
     page = browser.new_page(**options)
     page.seen, page.said = [], []
     page.on("request", lambda request: page.seen.append(request.url))
-    page.on("console", lambda message: message.type in ("error", "warning", "assert") and page.said.append(f"{message.type}: {message.text}"))
+    page.on("console", lambda message: message.type in ("error", "warning",
+                                                        "assert")
+            and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
     return page
@@ -30,7 +33,8 @@ def opened(browser, book):
     pages = {}
 
     def reopened(name, width=1280, height=900, theme="light"):
-        page = pages.get(CHAPTER[name]) or pages.setdefault(CHAPTER[name], open_page(browser, book.as_uri(), CHAPTER[name]))
+        page = pages.get(CHAPTER[name]) or pages.setdefault(CHAPTER[name],
+                                                            open_page(browser, book.as_uri(), CHAPTER[name]))
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
         page.click(f"#{name} .tp-reset")
@@ -126,8 +130,10 @@ def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser,
     start = same(page, figure, {})
     for control in figure.controls:
         before = page_geometry(page, figure), page_texts(page, figure)
-        options = [text for text in (control.texts if control.kind == "slider" else control.options) if text != control.start]
-        for text, how in ((rng.choice((options[0], options[-1])), move), (rng.choice(options), type_in if control.kind == "slider" else move)):
+        options = [text for text in (control.texts if control.kind == "slider" else control.options)
+                   if text != control.start]
+        for text, how in ((rng.choice((options[0], options[-1])), move),
+                          (rng.choice(options), type_in if control.kind == "slider" else move)):
             how(page, figure, control, text)
             after = same(page, figure, {control.name: text}), page_texts(page, figure)
             noted = control.silent and page.is_visible(f"#{name}-silent-{control.name}") and page.text_content(f"#{name}-silent-{control.name}")

@@ -11,14 +11,17 @@ from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.engine.versions import Refused
 
-MODELS = ("qwen3.8-27b-nvfp4", "qwen3.6-27b-nvfp4", "qwen3-8b", "qwen3-30b-a3b", "gpt-oss-20b", "llama-3.1-8b", "mistral-7b", "qwen3-32b")
+MODELS = ("qwen3.8-27b-nvfp4", "qwen3.6-27b-nvfp4", "qwen3-8b", "qwen3-30b-a3b", "gpt-oss-20b", "llama-3.1-8b",
+          "mistral-7b", "qwen3-32b")
 CARDS = ("rtx-3060-12gb", "rtx-3090", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5080", "rtx-5090", "h200")
 KINDS = ("one", "tp", "pp", "offload")
 SMALLER = {"bf16": "fp8"}
 
 asks = st.builds(
-    Ask, model=st.sampled_from(MODELS), gpus=st.sampled_from(CARDS).flatmap(lambda key: st.sampled_from([(key, key), (key,)])),
-    parallel=st.sampled_from(KINDS), kv_dtype=st.sampled_from(["bf16", "fp8"]), util=st.floats(0.7, 0.97).map(lambda u: round(u, 3)),
+    Ask, model=st.sampled_from(MODELS), gpus=st.sampled_from(CARDS).flatmap(lambda key: st.sampled_from([(key, key),
+        (key,)])),
+    parallel=st.sampled_from(KINDS), kv_dtype=st.sampled_from(["bf16", "fp8"]),
+    util=st.floats(0.7, 0.97).map(lambda u: round(u, 3)),
     batch=st.sampled_from([1, 2, 4, 16]), context=st.sampled_from([None, 2048, 8192, 32768]), mtp=st.just(0))
 
 
@@ -28,7 +31,8 @@ def holds(ask, more_bytes=0.0):
         ask = replace(ask, gpus=ask.gpus * 2)
     rig, (config, setting) = machine(ask), model(ask)
     grown = tuple(replace(card, numbers=card.numbers | {
-        name: replace(card.numbers[name], value=card.numbers[name].base + more_bytes, unit="byte", low=None, high=None, kind="computed")
+        name: replace(card.numbers[name], value=card.numbers[name].base + more_bytes, unit="byte", low=None, high=None,
+                      kind="computed")
         for name in ("vram_bytes", "reported_bytes") if name in card.numbers}) for card in rig.cards)
     try:
         return ways.way(config, replace(rig, cards=grown), setting, ask, ask.parallel)
@@ -43,7 +47,8 @@ def more(big, small):
 
 @settings(max_examples=80, deadline=None)
 @given(asks, st.sampled_from([0.1, 0.5, 1, 3.7]))
-@example(Ask("qwen3.8-27b-nvfp4", ("rtx-3090",), parallel="offload", kv_dtype="bf16", util=0.836), 1)  # fits to the byte
+@example(Ask("qwen3.8-27b-nvfp4", ("rtx-3090",), parallel="offload", kv_dtype="bf16", util=0.836),
+         1)  # fits to the byte
 def test_more_memory_never_holds_less(ask, gib):
     small, big = holds(ask), holds(ask, gib * 2**30)
     assume(small and big)

@@ -18,7 +18,8 @@ PARTS = ("book", "notebooks", "tpmodel", "_config.yml", "_toc.yml")
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (os.environ.get("TPMODEL_CI") or os.environ.get("TPMODEL_REBUILD")), reason="a second build takes long: set TPMODEL_REBUILD=1, after rm -r _build and make book")
+@pytest.mark.skipif(not (os.environ.get("TPMODEL_CI") or os.environ.get("TPMODEL_REBUILD")),
+                    reason="a second build takes long: set TPMODEL_REBUILD=1, after rm -r _build and make book")
 def test_a_second_build_gives_the_same_bytes(book, tmp_path):
     for part in PARTS:
         source = ROOT / part

@@ -1,4 +1,5 @@
-"""CONTRIBUTING.md, followed to the letter on a copy: each recipe's additions, its commands, and the tests that it promises."""
+"""CONTRIBUTING.md, followed to the letter on a copy: each recipe's additions, its commands, and the tests that it
+promises."""
 
 import json
 import os
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 RECIPES = dict(re.findall(r"^## (.+)\n([^#]+)", (ROOT / "CONTRIBUTING.md").read_text(), re.M))
-STORED = {"A GPU": "specs", "A link": "specs", "A formula": "symbols", "A chapter": "stem"}  # recipe -> the notebook whose outputs it changes
+STORED = {"A GPU": "specs", "A link": "specs", "A formula": "symbols",
+          "A chapter": "stem"}  # recipe -> the notebook whose outputs it changes
 FIGURE = '''from dataclasses import replace
 
 from .link import link_protocols
@@ -44,11 +46,13 @@ def your_layers(layers):
 
 
 def cell(source):
-    return {"cell_type": "code", "id": f"your-{len(source)}", "metadata": {}, "execution_count": None, "outputs": [], "source": source}
+    return {"cell_type": "code", "id": f"your-{len(source)}", "metadata": {}, "execution_count": None, "outputs": [],
+            "source": source}
 
 
 def run(folder, *command, **options):
-    done = subprocess.run(command if len(command) > 1 else command[0], shell=len(command) == 1, cwd=folder, capture_output=True, text=True,
+    done = subprocess.run(command if len(command) > 1 else command[0], shell=len(command) == 1, cwd=folder,
+                          capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": str(folder)}, **options)
     return done.returncode, done.stdout + done.stderr
 
@@ -61,7 +65,8 @@ def named(recipe, suffix):
 def commands(recipe):
     """The recipe's commands for this Python, without make."""
     found = re.findall(r'`((?:\.venv/bin/python -c|tpmodel) [^`]+)`', RECIPES[recipe])
-    return [re.sub(r"^tpmodel", f"{sys.executable} -m tpmodel", command.replace(".venv/bin/python", sys.executable)) for command in found]
+    return [re.sub(r"^tpmodel", f"{sys.executable} -m tpmodel",
+                   command.replace(".venv/bin/python", sys.executable)) for command in found]
 
 
 def append(path, text):
@@ -84,7 +89,8 @@ def add_to_notebook(path, *cells):
 def copy(tmp_path_factory):
     """A copy of the tree with one of each."""
     folder = tmp_path_factory.mktemp("recipes") / "copy"
-    left = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", ".*cache", ".hypothesis", "screenshots", "*.egg-info")
+    left = shutil.ignore_patterns(".git", ".venv*", "_build", "__pycache__", ".*cache", ".hypothesis", "screenshots",
+                                  "*.egg-info")
     shutil.copytree(ROOT, folder, ignore=left)
     cards = folder / named("A GPU", "toml")
     append(cards, re.sub(r"^.*\n", "[your-key]\n", re.split(r"^(?=\[)", cards.read_text(), flags=re.M)[-1]))
@@ -101,8 +107,10 @@ def copy(tmp_path_factory):
     append(folder / named("A figure", "__init__.py"),
            'from .your import your_figure\nALL = (*ALL, your_figure)\nCHAPTERS = {**CHAPTERS, "your-figure": "link"}\n')
     (folder / "book" / "stem.md").write_text("# Stem\n\nThere are {n}`stem.cards` cards.\n")
-    (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
-        cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.book.pages.tell import tell"), cell("tell(cards=(len(gpus()), 0))"),
+    (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {},
+                                                                 "cells": [
+        cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.book.pages.tell import tell"),
+        cell("tell(cards=(len(gpus()), 0))"),
         cell("assert len(gpus()) > 1, 'more than one card'")]}))
     append(folder / "_toc.yml", "      - file: book/stem\n      - file: notebooks/stem\n")
     return folder
@@ -115,7 +123,8 @@ def test_a_recipe_is_short_and_ends_with_the_tests(recipe):
     assert recipe not in STORED or "`make notebooks`" in RECIPES[recipe]
 
 
-@pytest.mark.parametrize("recipe, shows", [("A GPU", "memory_bytes_per_s"), ("A measurement", "your-row time_s"), ("A model", "8190726144")])
+@pytest.mark.parametrize("recipe, shows", [("A GPU", "memory_bytes_per_s"), ("A measurement", "your-row time_s"),
+                                           ("A model", "8190726144")])
 def test_the_commands_of_a_recipe_show_what_was_added(copy, recipe, shows):
     for command in commands(recipe):
         status, said = run(copy, command)
@@ -123,18 +132,23 @@ def test_the_commands_of_a_recipe_show_what_was_added(copy, recipe, shows):
 
 
 def test_a_formula_that_nothing_uses_is_named(copy):
-    status, said = run(copy, sys.executable, "-m", "pytest", "tests/test_formula.py", "-k", "formula_is_used", "-p", "no:nbval")
+    status, said = run(copy, sys.executable, "-m", "pytest", "tests/test_formula.py", "-k", "formula_is_used", "-p",
+                       "no:nbval")
     assert status == 1 and "['your_layers'] == []" in said
 
 
 def test_the_notebooks_hold_and_the_tests_pass(copy):
-    add_to_notebook(copy / "notebooks" / "symbols.ipynb", "from tpmodel.formulas.linear import your_layers\nyour_layers(layers=3)")
+    add_to_notebook(copy / "notebooks" / "symbols.ipynb",
+                    "from tpmodel.formulas.linear import your_layers\nyour_layers(layers=3)")
     books = [f"notebooks/{stem}.ipynb" for recipe, stem in STORED.items() if "`make notebooks`" in RECIPES[recipe]]
-    status, said = run(copy, "make", "-o", ".venv/installed", f"BIN={BIN}", "notebooks", f"NOTEBOOKS={' '.join(sorted(set(books)))}")
+    status, said = run(copy, "make", "-o", ".venv/installed", f"BIN={BIN}", "notebooks",
+                       f"NOTEBOOKS={' '.join(sorted(set(books)))}")
     assert status == 0, said
     pytest_ = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider")
     status, said = run(copy, *pytest_, "--nbval", *(f"notebooks/{stem}.ipynb" for stem in sorted(set(STORED.values()))))
     assert status == 0, said
-    status, said = run(copy, *pytest_, "-m", "not browser and not book", "-k", "your or measured-link or stem or symbols or specs or vocabulary or formula_is_used",
-                       "tests/test_catalog.py", "tests/test_formula.py", "tests/test_figures.py", "tests/test_plan.py", "tests/test_book.py")
+    status, said = run(copy, *pytest_, "-m", "not browser and not book", "-k",
+                       "your or measured-link or stem or symbols or specs or vocabulary or formula_is_used",
+                       "tests/test_catalog.py", "tests/test_formula.py", "tests/test_figures.py", "tests/test_plan.py",
+                       "tests/test_book.py")
     assert status == 0, said

@@ -112,7 +112,8 @@ def test_pipeline_limits():
 
 
 def simulated(stages, transfer, batches):
-    """When the last batch leaves: a batch enters a stage when it has arrived and the stage is free, then is handed on."""
+    """When the last batch leaves: a batch enters a stage when it has arrived and the stage is free, then is handed
+    on."""
     free = [0.0] * len(stages)
     for _ in range(batches):
         arrived = 0.0
@@ -125,7 +126,8 @@ def simulated(stages, transfer, batches):
 @pytest.mark.parametrize("seed", range(20))
 def test_fill_and_drain_against_a_simulation(seed):
     rng = random.Random(seed)
-    stages, batches, handed = [rng.uniform(0.1, 2) for _ in range(rng.randint(2, 5))], rng.randint(1, 30), rng.uniform(0, 0.5)
+    stages, batches, handed = [rng.uniform(0.1, 2) for _ in range(rng.randint(2, 5))], rng.randint(1,
+        30), rng.uniform(0, 0.5)
     run_s = lambda handover: pipeline.run_s(batches, max(stages), sum(stages), handover, len(stages))
     assert run_s(0) == pytest.approx(simulated(stages, 0, batches))
     assert run_s(0) - 1e-9 <= simulated(stages, handed, batches) <= run_s(handed) + 1e-9
@@ -183,7 +185,8 @@ def test_split_of_the_article():
     assert found["tokens_per_s"]["low"] < found["tokens_per_s"]["mid"] < found["tokens_per_s"]["high"]
     worse = [split("nemotron-3-embed-8b", PAIR, layers=f"{i},{34 - i}") for i in range(1, 34)]
     assert max(w["tokens_per_s"]["mid"] for w in worse) == found["tokens_per_s"]["mid"]
-    assert worse[32]["fits"] is False and worse[32]["tokens_per_s"]["high"] == 0 and "memory of rtx-5080" in worse[32]["limited_by"]
+    assert worse[32]["fits"] is False and worse[32]["tokens_per_s"]["high"] == 0
+    assert "memory of rtx-5080" in worse[32]["limited_by"]
     tight = split("nemotron-3-embed-8b", PAIR, util=0.7)
     assert tight["limited_by"] == "memory of rtx-5080" and tight["layers"][0] == tight["gpus"][0]["room_layers"]
     head = split("nemotron-3-embed-8b", PAIR, head=True)
@@ -209,11 +212,14 @@ def test_three_gpus_and_a_display():
 # --- where TP meets PP ---------------------------------------------------------------------------
 
 def test_meeting_point_by_sympy_and_by_trial():
-    carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2, allreduce_latency_s=0))
-    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0) - pipeline.pipeline_s.expr(handover_s=pipeline.transfer_s.expr())
+    carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2,
+        allreduce_latency_s=0))
+    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s,
+                                  gap_s=0) - pipeline.pipeline_s.expr(handover_s=pipeline.transfer_s.expr())
     solved = solve(equation, "link_bytes_per_s")
     v = a2.view(allreduce_latency_s=0)
-    names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68, "message_bytes": v.message_bytes}
+    names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68,
+             "message_bytes": v.message_bytes}
     meeting = v(pipeline.meeting_bytes_per_s, even_s=a2.even_s(v), **a2.stages(v, 17))
     assert float(solved.subs({symbol(n): x for n, x in names.items()})) == pytest.approx(meeting, rel=1e-12)
     at = a2.view(allreduce_latency_s=0, link_bytes_per_s=meeting)
@@ -242,8 +248,11 @@ def test_split_json():
 
 @pytest.mark.parametrize("more", [
     ("--layers", "20"), ("--layers", "20,13"), ("--layers", "34,0"), ("--layers=-1,35",), ("--layers", "17.5,16.5"),
-    ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"), ("--util", "nan"),
-    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"), *(("--tokens", n) for n in ("1e300", "1e-300", "nan", "1_0")), *(("--batch-tokens", n) for n in ("1e308", "1e-308")), ("--link", "tin-can"),
+    ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"),
+    ("--util", "nan"),
+    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"),
+    *(("--tokens", n) for n in ("1e300", "1e-300", "nan", "1_0")),
+    *(("--batch-tokens", n) for n in ("1e308", "1e-308")), ("--link", "tin-can"),
     ("--link", "host-pcie4-x4-pinned"), ("--model", "qwen9")])
 def test_bad_input_is_one_line_and_exit_2(more):
     done = run(*more)
