@@ -248,3 +248,58 @@ def test_screenshots_and_no_sideways_scroll(name, width, theme, opened, request)
       parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width
       / text.ownerSVGElement.viewBox.baseVal.width))""", name)
     assert smallest >= 9.5, f"smallest text {smallest:.1f} px"
+
+
+def test_a_number_is_typed_as_the_page_prints_it(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+    typed = page.locator('[data-typed="context_tokens"]')
+    typed.fill("131,072")
+    typed.press("Enter")
+    same(page, FIGURES["decode-time"], {"context_tokens": "131072"})
+    typed.fill("13,10")
+    typed.press("Enter")
+    assert "“13,10” is not accepted" in page.text_content(".tp-control:has([data-typed=context_tokens]) .tp-note")
+    same(page, FIGURES["decode-time"], {"context_tokens": "131072"})
+    page.close()
+
+
+def test_only_a_link_that_names_a_figure_touches_it(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["prompt-time"])
+    move(page, FIGURES["prompt-time"], FIGURES["prompt-time"].controls[0],
+         FIGURES["prompt-time"].controls[0].texts[3])
+    moved = page_texts(page, FIGURES["prompt-time"])
+    for link in ("#where-it-breaks", "#message-time.tp=4 GPUs", "#"):
+        page.evaluate("link => { location.hash = link; }", link)
+        page.wait_for_timeout(50)
+        assert page_texts(page, FIGURES["prompt-time"]) == moved, link
+    same(page, FIGURES["message-time"], {"tp": "4 GPUs"})
+    page.close()
+
+
+def test_the_link_to_a_setting_is_copied(browser, book):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{book.as_uri()}/{CHAPTER['decode-time']}")
+    page.locator('[data-typed="allreduce_latency_s"]').fill("33.3")
+    page.locator('[data-typed="allreduce_latency_s"]').press("Enter")
+    page.click("#decode-time .tp-link")
+    page.wait_for_function("document.querySelector('#decode-time .tp-note').textContent === 'The link is copied.'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.endswith("#decode-time.allreduce_latency_s=33.3") and copied.startswith(book.as_uri())
+    context.close()
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_on_a_desktop_the_controls_stand_beside_the_picture_and_it_stays_in_view(figure, opened):
+    page = opened(figure.name, 1366, 768)
+    box = lambda selector: page.locator(f"#{figure.name} {selector}").bounding_box()
+    page.locator(f"#{figure.name}").evaluate(
+        "e => window.scrollBy({top: e.getBoundingClientRect().top - 80, behavior: 'instant'})")
+    assert box(".tp-controls")["x"] >= box(".tp-result")["x"] + box(".tp-result")["width"]
+    assert abs(box(".tp-controls")["y"] - box(".tp-result")["y"]) < 60
+    inside = page.locator(f"#{figure.name}").bounding_box()
+    assert box(".tp-controls")["x"] + box(".tp-controls")["width"] <= inside["x"] + inside["width"]
+    last = figure.controls[-1].name
+    page.locator(f"#{figure.name}-set-{last}").scroll_into_view_if_needed()
+    if box(".tp-result")["height"] < 690:
+        assert 0 < box("svg")["y"] and box("svg")["y"] + box("svg")["height"] < 768
