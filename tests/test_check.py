@@ -147,8 +147,8 @@ def test_no_cell_breaks_the_check(tmp_path_factory, change, index):
 
 
 def test_the_command(tmp_path):
-    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words], capture_output=True,
-                                        text=True)
+    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words],
+                                        capture_output=True, text=True)
     done = run("kv", str(DATA / "vllm_oracle.csv"), "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and set(found) == {"rows", "summary"}

@@ -32,8 +32,8 @@ MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536
 # bytes of Qwen's 48 states with their convolutions, read and written
 STATES_READ = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2)
 COMM = {"gpu": "RTX 5060 Ti", "ranks": "2", "link": "shm", "collective": "all_reduce", "message_bytes": "10240"}
-PLACE = {"model": "Qwen3.8-27B", "gpu": "RTX 5060 Ti", "gpus": "2", "tp": "2", "pp": "1", "link": "shm",
-         "engine": "vllm"}
+PLACE = {"model": "Qwen3.8-27B", "gpu": "RTX 5060 Ti", "gpus": "2", "tp": "2", "pp": "1",
+         "link": "shm", "engine": "vllm"}
 DECODE = PLACE | {"weight_read_gb": "15.7", "spec_tokens": "0", "kv_dtype": "fp8", "kv_depth_tokens": "4096"}
 PREFILL = PLACE | {"quant": "NVFP4", "prompt_tokens": "8192"}
 ROWS = {"comm": COMM | {"time_s": "2e-5"}, "decode": DECODE | {"tokens_per_s": "35"},

@@ -308,8 +308,8 @@ def test_a_hundred_megabytes_of_nonsense_is_refused_at_once(tmp_path):
 
 
 def test_file_folder_and_the_quantisation_beside_it(tmp_path):
-    (tmp_path / "config.json").write_text("\ufeff" + json.dumps(QWEN_27B | {"time_step_limit": [0.0, math.inf]}),
-                                          encoding="utf-8")
+    config = QWEN_27B | {"time_step_limit": [0.0, math.inf]}
+    (tmp_path / "config.json").write_text("\ufeff" + json.dumps(config), encoding="utf-8")
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(modelopt_mixed()))
     found = read_config(tmp_path)
     assert found == read_config(tmp_path / "config.json") and found.kv_dtype == "fp8" and found.weights_bytes < 22e9

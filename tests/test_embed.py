@@ -143,8 +143,8 @@ def test_documents_prefixes_and_vectors(call, flags, texts):
     assert vectors.tolist() == [[len(text), 1.0, -0.5] for text in texts]
     said = json.loads(done.stdout)  # and nothing else: what vLLM prints goes to stderr
     assert {name: said[name] for name in ("mode", "documents", "tokens", "dimensions", "output")} == {
-        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts), "dimensions": 3,
-        "output": "v.npy"}
+        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts),
+        "dimensions": 3, "output": "v.npy"}
     assert said["documents_per_s"] == pytest.approx(6 / said["seconds"])
     assert said["tokens_per_s"] == pytest.approx(said["tokens"] / said["seconds"])
     assert "vLLM talks" in done.stderr and "so do workers" in done.stderr and "loading" in done.stderr

@@ -29,8 +29,8 @@ def engine(workers):
 
 
 def call(program, workers, *arguments):
-    done = subprocess.run([*program, *arguments, "--json"], capture_output=True, text=True, env=engine(workers),
-                          timeout=1800)
+    done = subprocess.run([*program, *arguments, "--json"],
+                          capture_output=True, text=True, env=engine(workers), timeout=1800)
     assert done.returncode == 0, done.stderr[-8000:]
     found = json.loads(done.stdout)  # and nothing else: the log is on stderr
     print(" ".join(arguments[:1]), json.dumps(found))

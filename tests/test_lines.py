@@ -18,8 +18,8 @@ from tpmodel.planner.plan.line import share
     ("qwen3-8b", "fp8_ds_mla", False), ("deepseek-v3", "fp8_ds_mla", True), ("deepseek-v3", "nvfp4", False),
     ("qwen3-8b", "nvfp4", True), ("deepseek-v3", "fp8", True)])
 def test_a_cache_format_is_for_one_kind_of_cache(capsys, model, dtype, fine):
-    code = cli.main(["plan", "--model", model, *["--gpu", "h200"] * 16, "--parallel", "pp", "--link", "nvlink-h200",
-                     "--kv-dtype", dtype])
+    code = cli.main(["plan", "--model", model, *["--gpu", "h200"] * 16,
+                     "--parallel", "pp", "--link", "nvlink-h200", "--kv-dtype", dtype])
     done = capsys.readouterr()
     if fine:
         assert code == 0 and f"--kv-cache-dtype {dtype}" in done.out

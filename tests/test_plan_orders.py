@@ -30,8 +30,8 @@ def holds(ask, more_bytes=0.0):
         ask = replace(ask, gpus=ask.gpus * 2)
     rig, (config, setting) = machine(ask), model(ask)
     grown = tuple(replace(card, numbers=card.numbers | {
-        name: replace(card.numbers[name], value=card.numbers[name].base + more_bytes, unit="byte", low=None, high=None,
-                      kind="computed")
+        name: replace(card.numbers[name], value=card.numbers[name].base + more_bytes, unit="byte",
+                      low=None, high=None, kind="computed")
         for name in ("vram_bytes", "reported_bytes") if name in card.numbers}) for card in rig.cards)
     try:
         return ways.way(config, replace(rig, cards=grown), setting, ask, ask.parallel)

@@ -23,8 +23,8 @@ def small(kind="full", d=64, **more):
 
 
 def pool_of(order, pages, **more):
-    return plan(tuple(order), Setting(rules=OLD, kv_dtype="fp32", context_tokens=16, batch_tokens=16, **more),
-                pages * 16384)
+    setting = Setting(rules=OLD, kv_dtype="fp32", context_tokens=16, batch_tokens=16, **more)
+    return plan(tuple(order), setting, pages * 16384)
 
 
 # --- the 27B hybrid, by hand --------------------------------------------------------------------------
@@ -55,8 +55,8 @@ def test_article_1_reaches_262144_by_one_block_on_a_nominal_card_only(vram, bloc
 def test_flashinfer_prefill_of_0_33_wants_larger_blocks_and_one_state_more():
     new = plan(QWEN_27B, Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072), 4.99 * GIB)
     assert (new.block_tokens, new.request_blocks, new.printed_tokens) == (1600, 82 + 3 * 3, 293831)
-    off = plan(QWEN_27B, Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072, caching=False),
-               4.99 * GIB)
+    without = Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072, caching=False)
+    off = plan(QWEN_27B, without, 4.99 * GIB)
     assert off.block_tokens == 1568
 
 
@@ -199,8 +199,8 @@ def test_bad_versions_are_named(text):
        st.integers(0, 2))
 @settings(max_examples=150, deadline=None)
 def test_the_closed_form_equals_the_search(full, windows, heads, blocks, window, drafts):
-    order = spread([(Layers("full", heads, 64, 64), full), (Layers("window", heads, 64, 64, window), windows)],
-                   full + windows)
+    kinds = [(Layers("full", heads, 64, 64), full), (Layers("window", heads, 64, 64, window), windows)]
+    order = spread(kinds, full + windows)
     setting = resolved(order, Setting(rules=NOW, context_tokens=10**7, batch_tokens=256, drafts=drafts))
     groups = grouped(paged(order, setting)[0], setting)
     found = plan(order, setting, blocks * plan(order, setting, GIB).block_bytes)
