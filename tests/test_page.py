@@ -14,14 +14,12 @@ CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 
 
 def open_page(browser, address, path, **options):
-    """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of
-    the page's."""
+    """A page that keeps its requests and complaints, but not a browser's own information, as on a missing network."""
     page = browser.new_page(**options)
     page.seen, page.said = [], []
     page.on("request", lambda request: page.seen.append(request.url))
-    page.on("console", lambda message: message.type in ("error", "warning",
-                                                        "assert")
-            and page.said.append(f"{message.type}: {message.text}"))
+    told = ("error", "warning", "assert")
+    page.on("console", lambda message: message.type in told and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
     return page
@@ -33,8 +31,8 @@ def opened(browser, book):
     pages = {}
 
     def reopened(name, width=1280, height=900, theme="light"):
-        page = pages.get(CHAPTER[name]) or pages.setdefault(CHAPTER[name],
-                                                            open_page(browser, book.as_uri(), CHAPTER[name]))
+        path = CHAPTER[name]
+        page = pages.get(path) or pages.setdefault(path, open_page(browser, book.as_uri(), path))
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
         page.click(f"#{name} .tp-reset")
@@ -82,7 +80,10 @@ def page_geometry(page, figure):
 
 
 def page_texts(page, figure):
-    return page.evaluate("name => [...document.querySelectorAll(`#${name} :is(.tp-readouts, .tp-table, svg)`)].map(e => e.textContent)", figure.name)
+    return page.evaluate("""name => {
+      const places = [...document.querySelectorAll(`#${name} :is(.tp-readouts, .tp-table, svg)`)];
+      return places.map(place => place.textContent);
+    }""", figure.name)
 
 
 def same(page, figure, texts):
@@ -130,13 +131,14 @@ def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser,
     start = same(page, figure, {})
     for control in figure.controls:
         before = page_geometry(page, figure), page_texts(page, figure)
-        options = [text for text in (control.texts if control.kind == "slider" else control.options)
-                   if text != control.start]
+        slider = control.kind == "slider"
+        options = [text for text in (control.texts if slider else control.options) if text != control.start]
+        note = f"#{name}-silent-{control.name}"
         for text, how in ((rng.choice((options[0], options[-1])), move),
-                          (rng.choice(options), type_in if control.kind == "slider" else move)):
+                          (rng.choice(options), type_in if slider else move)):
             how(page, figure, control, text)
             after = same(page, figure, {control.name: text}), page_texts(page, figure)
-            noted = control.silent and page.is_visible(f"#{name}-silent-{control.name}") and page.text_content(f"#{name}-silent-{control.name}")
+            noted = control.silent and page.is_visible(note) and page.text_content(note)
             assert after != before or noted, f"{control.label} = {text} changes nothing and says nothing"
         page.click(f"#{name} .tp-reset")
         assert page_geometry(page, figure) == start
