@@ -3,7 +3,7 @@
 Left out, because it acts inside one head and so moves nothing: rotary position, query and key norms.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,9 +21,7 @@ def kv_heads_of_rank(kv_heads, ranks, rank):
     [[0], [0], [1], [1]]
     """
     if kv_heads < 1 or (kv_heads % ranks and ranks % kv_heads):
-        raise ValueError(
-            f"kv_heads={kv_heads} with ranks={ranks}: accepted is a multiple or a divisor of {ranks}"
-        )
+        raise ValueError(f"kv_heads={kv_heads} with ranks={ranks}: accepted is a multiple or a divisor of {ranks}")
     first = rank * kv_heads // ranks
     return range(first, first + max(1, kv_heads // ranks))
 
@@ -84,14 +82,12 @@ def gated_delta_net(x, weights, group):
 
 def split_delta_net(weights, ranks):
     """Each rank's weights: the norm whole, out by rows, all others by columns, that is by heads."""
-    key_heads = divided("key_heads", weights.key_heads, ranks)
+    heads = {"key_heads": divided("key_heads", weights.key_heads, ranks), "value_heads": weights.value_heads // ranks}
     divided("value_heads", weights.value_heads, weights.key_heads, "key_heads")
-    whole = ("norm", "out", "key_heads", "value_heads")
-    names = [f.name for f in fields(weights) if f.name not in whole]
-    cut = {name: columns(getattr(weights, name), ranks, name) for name in names}
+    other = (*heads, "norm", "out")
+    cut = {name: columns(array, ranks, name) for name, array in vars(weights).items() if name not in other}
     cut["out"] = rows(weights.out, ranks)
-    heads = {"key_heads": key_heads, "value_heads": weights.value_heads // ranks}
-    return [replace(weights, **heads, **{n: cut[n][rank] for n in cut}) for rank in range(ranks)]
+    return [replace(weights, **heads, **dict(zip(cut, shard))) for shard in zip(*cut.values())]
 
 
 def delta_net_heads(x, weights):
@@ -106,10 +102,8 @@ def delta_net_heads(x, weights):
     step = np.logaddexp(0, x @ weights.decay + weights.decay_bias)
     keep = np.exp(-np.exp(weights.decay_log) * step)
     group = weights.value_heads // weights.key_heads
-    out = [
-        delta_rule(query[head // group], key[head // group], value[head], beta[:, head], keep[:, head])
-        for head in range(weights.value_heads)
-    ]
+    out = [delta_rule(query[head // group], key[head // group], value[head], beta[:, head], keep[:, head])
+           for head in range(weights.value_heads)]
     gate = as_heads(x @ weights.gate, value_width)
     return rms_norm(np.stack(out), weights.norm) * silu(gate)
 

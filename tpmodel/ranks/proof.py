@@ -17,16 +17,11 @@ SHARE_OF_ALLREDUCE = {"all-reduce": 1, "all-gather": 1 / 2, "reduce-scatter": 1 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One layer run whole, then split.
-
-    layer : its name
-    error : largest difference of the two outputs, over the largest output [1]
-    group : the ranks of the split run, with their ledger
-    """
+    """One layer run whole, then split."""
 
     layer: str
-    error: float
-    group: Group
+    error: float  # largest difference of the two outputs, over the largest output [1]
+    group: Group  # the ranks of the split run, with their ledger
 
     @property
     def equal(self):
@@ -111,15 +106,12 @@ def ledger(*comparisons):
 
 def kv_table(x, weights, ranks=(1, 2, 4, 8)):
     """Which KV heads each rank keeps, and how many bytes."""
-    kept = [(n, kv_kept_bytes(x, weights, n)) for n in ranks]
-    return text_table(("ranks", "KV heads of rank 0 | 1 | ...", "each rank keeps", "all ranks keep"), [
-        (n, " | ".join(_heads(weights.kv_heads, n, rank) for rank in range(n)), max(each), sum(each))
-        for n, each in kept
-    ])
-
-
-def _heads(kv_heads, ranks, rank):
-    return " ".join(map(str, kv_heads_of_rank(kv_heads, ranks, rank)))
+    rows = []
+    for n in ranks:
+        heads = (" ".join(map(str, kv_heads_of_rank(weights.kv_heads, n, rank))) for rank in range(n))
+        kept = kv_kept_bytes(x, weights, n)
+        rows.append((n, " | ".join(heads), max(kept), sum(kept)))
+    return text_table(("ranks", "KV heads of rank 0 | 1 | ...", "each rank keeps", "all ranks keep"), rows)
 
 
 def text_table(head, rows):
