@@ -1,7 +1,7 @@
 """What a user gives, read in one place: files, numbers, layers; and results written whole. A refusal is one line.
 
-Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign, a point
-and an exponent at most: no underscores, no other digits, no nan, no inf.
+Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign,
+a point and an exponent at most: no underscores, no other digits, no nan, no inf.
 """
 
 import os
@@ -18,8 +18,7 @@ MOST = 1e300  # of a number without a bound of its own: what is larger overflows
 
 def shown(value):
     """A value as Python writes it, in one line of bearable length."""
-    if isinstance(value, os.PathLike):
-        value = str(value)
+    value = str(value) if isinstance(value, os.PathLike) else value
     try:
         text = repr(value) if isinstance(value, str) else reprlib.repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -50,7 +49,7 @@ def exists(path, name):
 
 
 def read_bytes(path, name, most, wanted, start=False):
-    """The bytes of a regular file of at most `most`, or only its first ones (start); a refusal names field, file and cause."""
+    """The bytes of a regular file of at most `most`, or only its first ones (start)."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder the system says so itself
@@ -127,7 +126,7 @@ def layers(text, name="layers", count=None, total=None):
 
 
 def target(path, name, force, source=None):
-    """The Path of a result, which may be written: nothing is there, or a file that `force` replaces; never the `source`."""
+    """The Path of a result: nothing is there, or a file that `force` replaces; never the `source`."""
     path = Path(path)
     try:
         if path.is_dir() or path.exists() and not path.is_file():

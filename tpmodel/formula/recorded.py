@@ -1,6 +1,7 @@
 """`@formula`: one plain function that is arithmetic, LaTeX, JavaScript and algebra."""
 
 import functools
+import re
 import sys
 
 from . import printers
@@ -49,14 +50,14 @@ class Formula:
         return self.__wrapped__(*values)
 
     def _documented(self, said):
-        """The docstring: as written, with the equation and a line for each parameter put behind its first line."""
+        """The docstring with the equation, a line for each parameter and space before the example put in."""
         if not said:
             return said
         first, _, rest = said.partition("\n")
         lines = [first, "", f"    $${self.latex()}$$", "", *map(_parameter, self.parameters)]
         if "returns :" not in rest:
             lines.append(_parameter(self.__name__, "returns"))
-        return "\n".join([*lines, rest.removeprefix("\n")])
+        return "\n".join([*lines, re.sub(r"\n+(?= *>>>)", r"\n\n", rest.removeprefix("\n"), count=1)])
 
     def _bind(self, args, kwargs):
         """The values in the order of the parameters."""

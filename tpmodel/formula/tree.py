@@ -4,7 +4,7 @@ A formula is called once with Nodes. What the recorder cannot keep (an `if`, `//
 `==`, ...) raises at once and names the replacement, so that a formula fails when it is imported.
 """
 
-from functools import cache
+from functools import cache, partialmethod
 
 RECORDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 REFUSED = {  # what to write instead: {a special method: how Python code calls it}
@@ -65,11 +65,8 @@ def as_node(value):
     return Node("number", value)
 
 
-def _refusing(what, instead):
-    def method(self, *_, **__):
-        raise TypeError(f"{what} cannot be recorded in a formula: {instead}")
-
-    return method
+def _refuse(node, what, instead, *_, **__):
+    raise TypeError(f"{what} cannot be recorded in a formula: {instead}")
 
 
 for _kind, _method in RECORDED.items():
@@ -78,7 +75,7 @@ for _kind, _method in RECORDED.items():
         setattr(Node, f"__r{_method}__", lambda self, other, kind=_kind: Node(kind, None, (as_node(other), self)))
 for _instead, _methods in REFUSED.items():
     for _method, _what in _methods.items():
-        setattr(Node, f"__{_method}__", _refusing(_what, _instead))
+        setattr(Node, f"__{_method}__", partialmethod(_refuse, _what, _instead))
 
 
 def walk(node):

@@ -54,7 +54,7 @@ class View:
     ValueError: pass_s is not accepted: a formula gives it; mark it given where a value is to count in its place
     """
 
-    __slots__ = ("_held", "_recipes", "_given", "_sources", "_found", "_frames", "_open")
+    __slots__ = ("_held", "_recipes", "_given", "_sources", "_found", "_open")
 
     def __init__(self, values, recipes=None, given=(), sources=None):
         recipes = dict(recipes or {})
@@ -62,7 +62,7 @@ class View:
             if name not in given and formula_of(name):
                 raise ValueError(f"{name} is not accepted: a formula gives it; "
                                  "mark it given where a value is to count in its place")
-        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [], [])
+        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [])
 
     def _set(self, *state):
         for slot, value in zip(self.__slots__, state):
@@ -72,12 +72,11 @@ class View:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._held:
-            value, under = self._held[name], frozenset()
+            value, under = self._held[name], ()
         else:
             value, under = self._found[name] if name in self._found else self._find(name)
-        if self._frames:
-            self._frames[-1] |= under
-            self._frames[-1].add(name)
+        if self._open:
+            self._open[-1][2].update(under, (name,))
         return value
 
     def _find(self, name):
@@ -85,21 +84,20 @@ class View:
         if recipe is None and form is None:
             held = ", ".join(sorted(self._held))
             raise AttributeError(f"the view holds no {name}, and no formula gives it; it holds {held}")
-        asked = [view for one, view in self._open if one == name]
+        asked = [view for one, view, _ in self._open if one == name]
         # in other views of the same it may be asked for again, but not for ever
         if any(view is self for view in asked) or len(asked) > MOST_NESTED:
-            names = [one for one, _ in self._open]
+            names = [one for one, _, _ in self._open]
             ring = names[len(names) - 1 - names[::-1].index(name) :] + [name]
             raise ValueError(f"a ring of names: {' <- '.join(ring)}: one of them must be given")
-        self._open.append((name, self))
-        self._frames.append(set())
+        under = set()  # every name that is read meanwhile
+        self._open.append((name, self, under))
         try:
             value = self(form) if recipe is None else getattr(self, recipe) if isinstance(recipe, str) else recipe(self)
         except AttributeError as error:
             raise AttributeError(f"{error} (asked for by {name})" if len(self._open) == 1 else str(error)) from None
         finally:
             self._open.pop()
-            under = frozenset(self._frames.pop())
         self._found[name] = value, under
         return value, under
 
@@ -147,7 +145,7 @@ class View:
         found = {name: one for name, one in kept(self._found).items() if one[1].isdisjoint(forgotten)}
         view = object.__new__(View)
         view._set(kept(self._held) | more, kept(self._recipes) | recipes, self._given.union(given), kept(self._sources),
-                  found, self._frames, self._open)
+                  found, self._open)
         return view
 
     def why(self, name):

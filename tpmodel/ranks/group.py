@@ -120,7 +120,7 @@ class Group:
         return tuple(sum(call.wire_bytes[rank] for call in calls) for rank in range(self.ranks))
 
     def _ring(self, kind, label, elements, chunks, *ways):
-        """N-1 steps each way, all ranks at once: rank r sends a chunk to rank r + 1. chunks[rank][i] change in place."""
+        """N-1 steps each way, all ranks at once: rank r sends a chunk to rank r + 1; `chunks` change in place."""
         sent = [0] * self.ranks
         for (own, combine), step in product(ways, range(self.ranks - 1)):
             messages = [held[(rank + own - step) % self.ranks] for rank, held in enumerate(chunks)]
