@@ -28,7 +28,6 @@ def shown(value):
 
 def refused(name, value, wanted):
     """The ValueError of bad input: what was wrong, and what is accepted.
-
     >>> refused("layers", "a", "it must be whole numbers")
     ValueError("layers = 'a' is not accepted: it must be whole numbers")
     """
@@ -76,7 +75,6 @@ def read_text(path, name, most, wanted):
 
 def as_whole(text):
     """The whole number that a text is, or None.
-
     >>> as_whole("+12"), as_whole("1_0"), as_whole("\u0661\u0662"), as_whole("12.0")
     (12, None, None, None)
     """
@@ -85,7 +83,6 @@ def as_whole(text):
 
 def as_real(text):
     """The finite number that a text is, or None.
-
     >>> as_real("-1.5e3"), as_real("nan"), as_real("1e400"), as_real("0x10")
     (-1500.0, None, None, None)
     """
@@ -93,9 +90,9 @@ def as_real(text):
     return value if abs(value) < MOST else None
 
 
-def whole(text, name, least, most, wanted=None):
+def whole(text, name, least, most, wanted=None, read=as_whole):
     """The whole number from `least` to `most` that the text of the field `name` is."""
-    value = as_whole(text)
+    value = read(text)
     if value is None or not least <= value <= most:
         raise refused(name, text, f"it must be {wanted or f'a whole number from {least:,} to {most:,}'}")
     return value
@@ -103,15 +100,11 @@ def whole(text, name, least, most, wanted=None):
 
 def real(text, name, least, most, wanted=None):
     """The number from `least` to `most` that the text of the field `name` is."""
-    value = as_real(text)
-    if value is None or not least <= value <= most:
-        raise refused(name, text, f"it must be {wanted or f'a number from {least:g} to {most:g}'}")
-    return value
+    return whole(text, name, least, most, wanted or f"a number from {least:g} to {most:g}", as_real)
 
 
 def layers(text, name="layers", count=None, total=None):
     """The layers of each GPU; how many GPUs and how many layers in all are checked where they are known.
-
     >>> layers(" 20, 14", "layers", 2, 34)
     (20, 14)
     """
@@ -160,7 +153,6 @@ def write(path, fill, name, force):
 
 def plain(path):
     """A path as a text that no program takes for a flag.
-
     >>> plain("--x"), plain("a/b")
     ('./--x', 'a/b')
     """

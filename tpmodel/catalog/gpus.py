@@ -11,7 +11,6 @@ ASIDE = re.compile(r"nvidia|geforce|instinct|intel|gb10|blackwell|ws|workstation
 
 def gpu(key):
     """The GPU `key`.
-
     >>> gpu("rtx-5060-ti-16gb").memory_bytes_per_s
     448000000000.0
     """
@@ -25,7 +24,6 @@ def gpus():
 
 def by_name(text):
     """The key of a printed name, which may say more or less than an alias about memory size, board and edition.
-
     >>> by_name("NVIDIA GeForce RTX 5060 Ti"), by_name("A100 80GB SXM"), by_name("RTX 3090 Ti")
     ('rtx-5060-ti-16gb', 'a100-80gb', 'rtx-3090-ti')
     """

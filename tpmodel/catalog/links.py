@@ -32,7 +32,6 @@ def links():
 
 def line_bytes_per_s(generation, lanes):
     """What a PCIe slot moves in one direction at most: 128 bits of 130 are data.
-
     >>> round(line_bytes_per_s(5, 8) / 1e9, 1)
     31.5
     """
@@ -62,7 +61,6 @@ def _scaled(entry, generation, lanes):
 
 def link(key):
     """The link `key`.
-
     >>> link("pcie5-x8-line-rate").link_bytes_per_s
     31500000000.0
     >>> link("p2p-pcie5-x16").link_bytes_per_s / link("p2p-pcie4-x8").link_bytes_per_s

@@ -35,7 +35,6 @@ def _apply(name, values, number, sympy):
 
 def maximum(a, b):
     """The larger of two.
-
     >>> maximum(1.0, 2.0)
     2.0
     """
@@ -44,7 +43,6 @@ def maximum(a, b):
 
 def minimum(a, b):
     """The smaller of two.
-
     >>> minimum(1.0, 2.0)
     1.0
     """
@@ -53,7 +51,6 @@ def minimum(a, b):
 
 def floor(a):
     """The largest whole number not above `a`, as a float.
-
     >>> floor(2.5)
     2.0
     """
@@ -62,7 +59,6 @@ def floor(a):
 
 def ceil(a):
     """The smallest whole number not below `a`, as a float.
-
     >>> ceil(2.5)
     3.0
     """
@@ -71,7 +67,6 @@ def ceil(a):
 
 def where(condition, a, b):
     """`a` where `condition` (a comparison) holds, else `b`. Both are evaluated: guard a denominator inside.
-
     >>> where(2 > 1, 10.0, 20.0)
     10.0
     """
@@ -81,7 +76,6 @@ def where(condition, a, b):
 
 def power(a, n):
     """`a` multiplied with itself `n` times, n a whole number >= 0: the same product, in the same order, everywhere.
-
     >>> power(0.5, 3)
     0.125
     """
@@ -96,7 +90,6 @@ def power(a, n):
 
 def best(lo, hi, cost):
     """The whole number i with lo <= i <= hi whose `cost(i)` is smallest; the first of equals; `lo` if none is there.
-
     >>> best(1.0, 9.0, lambda i: (i - 4.0) * (i - 4.0))
     4.0
     """

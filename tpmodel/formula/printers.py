@@ -29,7 +29,6 @@ LATEX = {  # what sets its operands apart without brackets
 
 def latex_number(value):
     """A number for a formula.
-
     >>> latex_number(2), latex_number(0.5), latex_number(1e-6), latex_number(2.0**30), latex_number(5e9)
     ('2', '0.5', '10^{-6}', '\\\\mathrm{GiB}', '5 \\\\cdot 10^{9}')
     """
@@ -144,9 +143,9 @@ def _constants(nodes, prefix, known):
     """One line for each of `nodes`, operands first; from then on they are known by their short names."""
     lines = []
     for node in nodes:
-        text = javascript_expression(node, prefix, known)
-        known[node] = f"${len(known)}"
-        lines.append(f"const {known[node]} = {text};")
+        name = f"${len(known)}"
+        lines.append(f"const {name} = {javascript_expression(node, prefix, known)};")
+        known[node] = name
     return lines
 
 

@@ -9,8 +9,7 @@ from .ops import kind_of
 from .tree import Node, as_node, names, substitute, walk
 from .vocabulary import NAMES, accepted, allows_zero, assumptions, check, term
 
-REGISTRY = {}
-"""Every formula by name, in the order of definition."""
+REGISTRY = {}  # every formula by name, in the order of definition
 
 
 class Formula:
@@ -103,18 +102,16 @@ class Formula:
 
     def expr(self, **given):
         """The formula as a SymPy expression; `given` replaces parameters, the rest are symbols of their own name.
-
         >>> from tpmodel.formulas.collectives import allreduce_wire_bytes
         >>> allreduce_wire_bytes.expr(ranks=4)
         3*message_bytes/2
         """
         import sympy
-
         known = {name: sympy.sympify(value) for name, value in given.items()}
         return self.__wrapped__(*(known[name] if name in known else symbol(name) for name in self.parameters))
 
 
-formula = Formula
+formula = Formula  # as a decorator
 
 
 def _parameter(name, word=None):
@@ -127,19 +124,16 @@ def _parameter(name, word=None):
 def symbol(name):
     """The SymPy symbol of a vocabulary name: prints as its LaTeX, assumes its domain."""
     import sympy
-
     return sympy.Symbol(name, **assumptions(name))
 
 
 def solve(expression, name):
     """The one solution of expression = 0 for a vocabulary name, by SymPy.
-
     >>> from tpmodel.formulas.memory import kv_cache_bytes
     >>> solve(kv_cache_bytes.expr() - symbol("kv_pool_bytes"), "context_tokens")
     kv_pool_bytes/kv_bytes_per_token
     """
     import sympy
-
     found = sympy.solve(expression, symbol(name), dict=False)
     if len(found) != 1:
         raise ValueError(f"{len(found)} solutions for {name}: {found}")
@@ -149,7 +143,6 @@ def solve(expression, name):
 def solution_latex(expression, name):
     """`symbol = expression` with the vocabulary's symbols, for a SymPy expression."""
     import sympy
-
     names = {free: NAMES[free.name].symbol for free in expression.free_symbols}
     return f"{NAMES[name].symbol} = {sympy.latex(expression, symbol_names=names)}"
 

@@ -34,10 +34,7 @@ REFUSED = {  # what to write instead: {a special method: how Python code calls i
 
 
 class Node:
-    """One node of a recorded tree. `kind` is number, name, bound, call, or an operator; `args` its operands.
-
-    A set or a dict tells Nodes apart as objects.
-    """
+    """One node of a recorded tree. `kind` is number, name, bound, call, or an operator; `args` its operands."""
 
     __slots__ = ("kind", "value", "args")
 
@@ -83,7 +80,7 @@ def walk(node):
     seen, stack = set(), [node]
     while stack:
         here = stack.pop()
-        if here not in seen:
+        if here not in seen:  # nodes are told apart as objects
             seen.add(here)
             yield here
             stack.extend(here.args)

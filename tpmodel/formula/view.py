@@ -8,22 +8,20 @@ from .recorded import REGISTRY
 from .vocabulary import NAMES
 
 MODULES = tuple("blocks card collectives decode linear memory passes pipeline prefill speculation weights".split())
-"""Where formulas stand. All are loaded before a name is looked up, so that no answer depends on what was imported."""
-
 MOST_NESTED = 16  # times that a name may be asked for while it is being found, in views extended from each other
 
 
 @cache
-def _load():
+def _formulas():
+    """Every formula by name, all modules loaded, so that no answer depends on what was imported."""
     for module in MODULES:
         import_module(f"{__package__.rpartition('.')[0]}.formulas.{module}")
+    return REGISTRY
 
 
 def formula_of(name):
     """The formula that gives the quantity `name`, or None."""
-    if name in NAMES:
-        _load()
-    return REGISTRY.get(name)
+    return _formulas().get(name) if name in NAMES else None
 
 
 @dataclass(frozen=True)
@@ -39,12 +37,10 @@ class Why:
 
 class View:
     """Values by name; `v.hidden` reads one, `v.decode_tokens_per_s` finds it by the formula of that name, each once.
-
     values : what the view holds
     recipes : name -> function of the view, or another name that means the same here
     given : held names that a formula gives: the value counts, not the formula
     sources : name -> a number of the catalog with `kind` and `source`, or a text: where a held value is from
-
     >>> v = View({"message_bytes": 10240, "ranks": 2})
     >>> v.allreduce_wire_bytes, v.extended(ranks=4).allreduce_wire_bytes
     (10240.0, 15360.0)

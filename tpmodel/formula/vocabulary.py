@@ -5,12 +5,13 @@ whose name is not here is refused when it is defined. The book's symbol table is
 """
 
 import csv
-import math
+import sys
 from dataclasses import dataclass
 from importlib import resources
 
 from ..inputs import shown
 
+LARGEST = sys.float_info.max
 DOMAINS = {  # what is accepted, in words, and the test of a finite number or of an array of them
     "real": ("a finite number", lambda x: x == x),
     ">=0": ("a finite number >= 0", lambda x: x >= 0),
@@ -80,7 +81,6 @@ def refuse(name, value):
 
 def check(name, value):
     """`value` as a float (or a float64 array) if it lies in the domain of `name`, else ValueError.
-
     >>> check("ranks", 2)
     2.0
     >>> check("ranks", 1.5)
@@ -90,16 +90,12 @@ def check(name, value):
     """
     inside = DOMAINS[NAMES[name].domain][1]
     if type(value) is float or type(value) is int:
-        try:
-            number = float(value)
-        except OverflowError:
-            raise refuse(name, value) from None
-        if not (math.isfinite(number) and inside(number)):
+        if not (abs(value) <= LARGEST and inside(value)):
             raise refuse(name, value)
-        return number
+        return float(value)
     if not hasattr(value, "dtype") or not hasattr(value, "astype") or value.dtype.kind not in "iuf" or value.size == 0:
         raise refuse(name, value)
     array = value.astype("float64")
-    if not ((abs(array) < math.inf).all() and inside(array).all()):
-        raise refuse(name, next(one for one in map(float, array.flat) if not (math.isfinite(one) and inside(one))))
+    if not ((abs(array) <= LARGEST).all() and inside(array).all()):
+        raise refuse(name, next(one for one in map(float, array.flat) if not (abs(one) <= LARGEST and inside(one))))
     return array if array.ndim else float(array)

@@ -73,8 +73,7 @@ def overtake_tokens(parameters, full_layers, heads, head_elements, flop_per_s, a
     >>> round(overtake_tokens(27.78e9, 16, 24, 256, 380e12, 47.4e12))
     35250
     """
-    width = ops.maximum(1, full_layers) * heads * head_elements
-    return parameters * attention_flop_per_s / (width * flop_per_s)
+    return parameters * attention_flop_per_s / (ops.maximum(1, full_layers) * heads * head_elements * flop_per_s)
 
 
 @formula

@@ -44,7 +44,6 @@ class Call:
 @dataclass(frozen=True)
 class Group:
     """N ranks in a ring, and the ledger of the calls they made.
-
     >>> group = Group(ranks=2)
     >>> group.all_reduce([np.array([1.0, 2.0]), np.array([10.0, 20.0])], "down")
     [array([11., 22.]), array([11., 22.])]
@@ -65,7 +64,6 @@ class Group:
 
     def all_reduce(self, parts, label=""):
         r"""Every rank gets $\sum_r$ parts[r]: a ring reduce-scatter, then a ring all-gather.
-
         parts : one array per rank, all of one shape
         returns : one array per rank, equal to the last bit
         """
@@ -76,7 +74,6 @@ class Group:
 
     def reduce_scatter(self, parts, label="", axis=-1):
         r"""Rank r gets the r-th slice along `axis` of $\sum_r$ parts[r]: half of an all-reduce.
-
         parts : one array per rank, all of one shape; uneven slices where ranks does not divide it
         """
         parts = self._one_per_rank(parts, "reduce_scatter", same_shape=True)
@@ -86,7 +83,6 @@ class Group:
 
     def all_gather(self, parts, label="", axis=-1):
         """Every rank gets all parts, joined along `axis`.
-
         parts : one array per rank, equal in shape but for `axis`
         """
         parts = self._one_per_rank(parts, "all_gather")
@@ -147,7 +143,6 @@ class Group:
 
 def divided(name, count, parts, parts_name="ranks"):
     """count / parts, a whole number, or an error that names both.
-
     >>> divided("heads", 24, 2)
     12
     >>> divided("heads", 24, 5)
@@ -155,8 +150,7 @@ def divided(name, count, parts, parts_name="ranks"):
     ValueError: heads=24 does not divide over ranks=5; accepted is a multiple of 5
     """
     if count < 1 or parts < 1 or count % parts:
-        accepted = f"accepted is a multiple of {parts}"
-        raise ValueError(f"{name}={count} does not divide over {parts_name}={parts}; {accepted}")
+        raise ValueError(f"{name}={count} does not divide over {parts_name}={parts}; accepted is a multiple of {parts}")
     return count // parts
 
 

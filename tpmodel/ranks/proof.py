@@ -8,11 +8,8 @@ from ..formulas.collectives import allreduce_wire_bytes
 from .group import Group
 from .mixers import kv_cache, kv_heads_of_rank
 
-TOLERANCE = 1e-10
-"""Largest difference between whole and split that counts as equal, over the largest output."""
-
-SHARE_OF_ALLREDUCE = {"all-reduce": 1, "all-gather": 1 / 2, "reduce-scatter": 1 / 2}
-"""A ring all-reduce is a reduce-scatter, then an all-gather, each half of the bytes."""
+TOLERANCE = 1e-10  # largest difference between whole and split that counts as equal, over the largest output
+SHARE_OF_ALLREDUCE = {"all-reduce": 1, "all-gather": 1 / 2, "reduce-scatter": 1 / 2}  # in a ring it is one of each
 
 
 @dataclass(frozen=True)
@@ -51,10 +48,8 @@ class Comparison:
 
 def compare(layer, x, weights, ranks, element_bytes=2):
     """Run `layer` on one rank and on `ranks` ranks, with the same input.
-
     layer : f(x, weights, group); x : (tokens, hidden); weights : whole
     element_bytes : bytes to account for an element [byte]
-
     >>> from .linear import swiglu
     >>> from .weights import normal, random_swiglu
     >>> run = compare(swiglu, normal(1, 8, seed=1), random_swiglu(hidden=8, intermediate=16, seed=2), ranks=4)
@@ -116,7 +111,6 @@ def kv_table(x, weights, ranks=(1, 2, 4, 8)):
 
 def text_table(head, rows):
     """Columns of plain text: texts to the left, numbers to the right, in whole numbers.
-
     >>> print(text_table(("of", "bytes"), [("down", 10240.0), ("gate and up", 69632)]))
     of            bytes
     down         10,240

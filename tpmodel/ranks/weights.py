@@ -16,8 +16,7 @@ class SwigluWeights:
 
 @dataclass(frozen=True, eq=False)
 class AttentionWeights:
-    """query : (hidden, heads * width); key, value : (hidden, kv_heads * width);
-    out : (heads * width, hidden)."""
+    """query : (hidden, heads * width); key, value : (hidden, kv_heads * width); out : (heads * width, hidden)."""
 
     query: np.ndarray
     key: np.ndarray
@@ -29,24 +28,21 @@ class AttentionWeights:
 
 @dataclass(frozen=True, eq=False)
 class DeltaNetWeights:
-    """query, key : (hidden, key_heads * key_width); value, gate : (hidden, value_heads * value_width);
-    beta, decay : (hidden, value_heads); conv_* : (taps, channels), the last tap is the present token;
-    decay_log, decay_bias : (value_heads,); norm : (value_width,), one for all heads, on every rank;
-    out : (value_heads * value_width, hidden)."""
+    """Heads' columns side by side, as in attention; every rank has the whole norm."""
 
-    query: np.ndarray
-    key: np.ndarray
-    value: np.ndarray
-    gate: np.ndarray
-    beta: np.ndarray
-    decay: np.ndarray
-    conv_query: np.ndarray
-    conv_key: np.ndarray
-    conv_value: np.ndarray
-    decay_log: np.ndarray
-    decay_bias: np.ndarray
-    norm: np.ndarray
-    out: np.ndarray
+    query: np.ndarray  # (hidden, key_heads * key_width)
+    key: np.ndarray  # as query
+    value: np.ndarray  # (hidden, value_heads * value_width)
+    gate: np.ndarray  # as value
+    beta: np.ndarray  # (hidden, value_heads)
+    decay: np.ndarray  # as beta
+    conv_query: np.ndarray  # (taps, channels), the last tap is the present token
+    conv_key: np.ndarray  # the same
+    conv_value: np.ndarray  # the same
+    decay_log: np.ndarray  # (value_heads,)
+    decay_bias: np.ndarray  # (value_heads,)
+    norm: np.ndarray  # (value_width,), one for all heads
+    out: np.ndarray  # (value_heads * value_width, hidden)
     key_heads: int
     value_heads: int
 
