@@ -105,7 +105,7 @@ def measure(args):
     try:
         measured(torch, args.quick, result.found, result.keep)
     except KeyboardInterrupt as stop:
-        stop.kept = result.end()
+        stop.add_note(result.end())
         raise
     except Exception as error:  # of the driver or PyTorch, after which nothing works
         why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
@@ -204,8 +204,6 @@ def add_fit_arguments(command):
         "there")
     add("--name", help="key of the entry (default: measured-link, or the card's name)")
     add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
-    add("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=fit)
 
 
 def add_measure_arguments(command):
@@ -215,4 +213,3 @@ def add_measure_arguments(command):
     add("--force", action="store_true", help="replace the file if it exists")
     add("--quick", action="store_true", help="fewer sizes and repeats: under a minute")
     add("--json", action="store_true", help="print the JSON also where --out is given")
-    command.set_defaults(run=measure)
