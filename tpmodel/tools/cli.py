@@ -37,9 +37,7 @@ def _read(reader, wanted, text):
 
 
 def _number(value):
-    if value is None:
-        return ""
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.4g}"
+    return "" if value is None else f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:,.4g}"
 
 
 def claims(args):
@@ -168,8 +166,7 @@ def main(arguments=None):
             print(end="", flush=True)  # stdout may be None
             return code
     except BrokenPipeError:  # whoever reads has enough
-        _mute()
-        return 0
+        return _ended(who, "", 0)
     except KeyboardInterrupt as stop:
         number, by = signal.SIGINT, "Ctrl-C"
         if isinstance(stop, Ended):
@@ -182,19 +179,15 @@ def main(arguments=None):
 
 
 def _ended(who, why, code):
-    """The exit code, after one line of bearable length on stderr that says why."""
+    """The exit code, after one line of bearable length on stderr that says why (where there is something to say)."""
     line = " ".join(str(why).split())
     if len(line) > LONGEST:
         start, end = line[:LONGEST // 2], line[-LONGEST // 2:]
         line = f"{start.rpartition(' ')[0] or start} ... {end.partition(' ')[2] or end}"
-    print(f"{who}: {line}", file=sys.stderr)
+    if why:
+        print(f"{who}: {line}", file=sys.stderr)
     try:
         print(end="", flush=True)
-    except OSError:
-        _mute()
+    except OSError:  # no second complaint about stdout when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _mute():
-    """No second complaint about stdout when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

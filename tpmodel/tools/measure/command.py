@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 
 from ... import inputs
-from . import SCHEMA
 
+SCHEMA = "tpmodel-measure-1"  # of what `measure` writes and `fit` reads
 LARGEST_FILE = 20_000_000
 ACCEPTED = "the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log of a start"
 NEEDS = ("measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's "
@@ -28,20 +28,9 @@ def kept(environment):
     return {name: environment[name] for name in names}
 
 
-def _torch():
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        raise ValueError(f"PyTorch cannot be imported ({error}): {NEEDS}") from None
-    if not torch.cuda.is_available() or torch.version.cuda is None:
-        raise ValueError(f"PyTorch {torch.__version__} sees no NVIDIA GPU: {NEEDS}")
-    return torch
-
-
 def measured(torch, quick, found, done):
     """Fill `found` with the result as plain values; `done()` follows each part, with a line to say or without."""
     from . import link, one_gpu, smi
-
     count, distributed = torch.cuda.device_count(), torch.distributed
     nccl = torch.cuda.nccl.version() if distributed.is_available() and distributed.is_nccl_available() else None
     peers = [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)]
@@ -101,7 +90,12 @@ def measure(args):
     """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object; a run
     that is broken off keeps what it has."""
     result = Result(args.out and inputs.target(args.out, "out", args.force), args.force)
-    torch = _torch()
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        raise ValueError(f"PyTorch cannot be imported ({error}): {NEEDS}") from None
+    if not torch.cuda.is_available() or torch.version.cuda is None:
+        raise ValueError(f"PyTorch {torch.__version__} sees no NVIDIA GPU: {NEEDS}")
     try:
         measured(torch, args.quick, result.found, result.keep)
     except KeyboardInterrupt as stop:
@@ -131,7 +125,6 @@ def fit(args):
     from ...catalog import gpus, sourced
     from . import fit as fitting
     from . import printed
-
     text = _text(args.file)
     base = None if args.gpu is None else gpus.gpu(args.gpu)
     key = "measured-link" if args.name is None else args.name

@@ -63,7 +63,6 @@ def worker(rank, ranks, folder, protocol, sizes, repeats, in_graph):
     found, failed, step = {}, {}, "start"
     try:
         import torch
-
         dist = torch.distributed
         torch.cuda.set_device(rank)
         dist.init_process_group("nccl", init_method=f"file://{folder}/store", rank=rank, world_size=ranks,
