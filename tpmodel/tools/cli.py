@@ -120,9 +120,21 @@ def parser():
     add("file", help="the CSV file")
     plan.add_arguments(new("plan", plan.run, "memory, context, speed and the vllm serve line"))
     embed.add_arguments(new("embed", embed.run, "documents to vectors with vLLM, on two GPUs or with offload"))
-    embed_diff.add_arguments(new("embed-diff", embed_diff.run, "how far two results of embed are apart"))
-    measuring.add_measure_arguments(new("measure", measuring.measure, "what this machine's GPUs reach"))
-    measuring.add_fit_arguments(new("fit", measuring.fit, "catalog entries from a measurement or a log"))
+    add = new("embed-diff", embed_diff.run, "how far two results of embed are apart").add_argument
+    add("first", help=".npy file")
+    add("second", help=".npy file of the same documents")
+    add("--top-k", default="10", help="neighbours of each document to compare (default: %(default)s)")
+    add = new("measure", measuring.measure, "what this machine's GPUs reach").add_argument
+    add("--out", help="the file for the JSON (default: stdout)")
+    add("--force", action="store_true", help="replace the file if it exists")
+    add("--quick", action="store_true", help="fewer sizes and repeats: under a minute")
+    add("--json", action="store_true", help="print the JSON also where --out is given")
+    add = new("fit", measuring.fit, "catalog entries from a measurement or a log").add_argument
+    add("file", help=measuring.ACCEPTED)
+    add("--gpu",
+        help="name in the catalog of the card; a log needs it, a measurement takes the rates it has not from there")
+    add("--name", help="key of the entry (default: measured-link, or the card's name)")
+    add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
     for name, command in commands.choices.items():
         if name not in ("plan", "measure"):  # which have added theirs
             command.add_argument("--json", action="store_true", help="print JSON")

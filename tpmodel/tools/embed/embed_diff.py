@@ -96,10 +96,3 @@ def run(args):
     if found["top_k"]:
         print("shared among the {top_k} nearest neighbours: {top_k_overlap:.4%}".format(**found))
     return 0
-
-
-def add_arguments(command):
-    """The flags of `tpmodel embed-diff`."""
-    command.add_argument("first", help=".npy file")
-    command.add_argument("second", help=".npy file of the same documents")
-    command.add_argument("--top-k", default="10", help="neighbours of each document to compare (default: %(default)s)")

@@ -1,4 +1,4 @@
-"""`tpmodel measure` and `tpmodel fit`: their flags, files and words."""
+"""`tpmodel measure` and `tpmodel fit`: their files and words."""
 
 import json
 import os
@@ -187,22 +187,3 @@ def _json(text, path):
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:  # also of an integer of thousands of digits
         raise ValueError(f"{path} is not JSON: {str(error)[:100]}") from None
-
-
-def add_fit_arguments(command):
-    """The flags of `tpmodel fit`."""
-    add = command.add_argument
-    add("file", help=ACCEPTED)
-    add("--gpu", help="name in the catalog of the card; a log needs it, a measurement takes the rates it has not from "
-        "there")
-    add("--name", help="key of the entry (default: measured-link, or the card's name)")
-    add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
-
-
-def add_measure_arguments(command):
-    """The flags of `tpmodel measure`."""
-    add = command.add_argument
-    add("--out", help="the file for the JSON (default: stdout)")
-    add("--force", action="store_true", help="replace the file if it exists")
-    add("--quick", action="store_true", help="fewer sizes and repeats: under a minute")
-    add("--json", action="store_true", help="print the JSON also where --out is given")
