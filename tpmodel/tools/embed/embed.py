@@ -178,8 +178,8 @@ def run(args):
         save(array, path, args.force)
     except (ValueError, KeyboardInterrupt) as stop:
         count = 0 if kept.new else len([*kept.folder.glob("*.npy")])
-        batch = "batches stay" if count > 1 else "batch stays"
-        said = f"{count} finished {batch} in {kept.folder}: --resume goes on from there"
+        stay = "es stay" if count > 1 else " stays"
+        said = f"{count} finished batch{stay} in {kept.folder}: --resume goes on from there"
         if isinstance(stop, KeyboardInterrupt):
             stop.add_note(said if count else "nothing was finished yet")
             raise

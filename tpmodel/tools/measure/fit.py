@@ -18,7 +18,6 @@ SMALL_BYTES = 1024  # a message that carries next to nothing
 BULK_BYTES = 16 * 2**20  # from here on the bandwidth shows
 MOST_ROWS = 200
 GPU_RATES = ("copy_bytes_per_s", "matvec_bytes_per_s", "matvec_small_bytes_per_s", "bf16_flop_per_s")
-HOST_RATES = ("host_to_device_pinned_bytes_per_s", "host_to_device_pageable_bytes_per_s")
 UNITS = {"byte/s": "GB/s", "FLOP/s": "TFLOP/s", "s": "us"}  # that read well
 
 
@@ -148,7 +147,7 @@ def _card(gpus, base, origin):
              "memory_bytes_per_s": number(best, "byte/s", origin, read),
              "bf16_flop_per_s": number(flops, "FLOP/s", origin, "a matrix product", "as reached, not of a data sheet"),
              "mfu_frac": kept(assumed("measured-card").numbers["mfu_frac"]) | {"date": origin["date"]}}
-    host = [ends for ends in (_rate(gpus, name) for name in HOST_RATES) if ends]
+    host = [ends for way in ("pinned", "pageable") if (ends := _rate(gpus, f"host_to_device_{way}_bytes_per_s"))]
     if host:
         lows, values, highs = zip(*host)
         found["copy_bytes_per_s"] = number((min(lows), values[0], max(highs)), "byte/s", origin,
