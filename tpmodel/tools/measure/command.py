@@ -1,4 +1,4 @@
-"""`tpmodel measure` and `tpmodel fit`: their flags, files and words."""
+"""`tpmodel measure` and `tpmodel fit`: their files and words."""
 
 import json
 import os
@@ -9,58 +9,45 @@ from datetime import date
 from pathlib import Path
 
 from ... import inputs
-from . import SCHEMA
 
+SCHEMA = "tpmodel-measure-1"  # of what `measure` writes and `fit` reads
 LARGEST_FILE = 20_000_000
 ACCEPTED = "the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log of a start"
-NEEDS = "measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's log"
+NEEDS = ("measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's "
+         "log")
 
 
 def say(line):
-    """Progress."""
+    """Print progress."""
     print(line, file=sys.stderr, flush=True)
 
 
 def kept(environment):
     """The variables that a result depends on: NCCL's, and which GPUs are visible."""
-    return {name: value for name, value in sorted(environment.items()) if name.startswith("NCCL_") or name == "CUDA_VISIBLE_DEVICES"}
-
-
-def _torch():
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        raise ValueError(f"PyTorch cannot be imported ({error}): {NEEDS}") from None
-    if not torch.cuda.is_available() or torch.version.cuda is None:
-        raise ValueError(f"PyTorch {torch.__version__} sees no NVIDIA GPU: {NEEDS}")
-    return torch
+    names = [name for name in sorted(environment) if name.startswith("NCCL_") or name == "CUDA_VISIBLE_DEVICES"]
+    return {name: environment[name] for name in names}
 
 
 def measured(torch, quick, found, done):
-    """Fill `found` with the result as plain values; `done()` follows each part."""
+    """Fill `found` with the result as plain values; `done()` follows each part, with a line to say or without."""
     from . import link, one_gpu, smi
-
     count, distributed = torch.cuda.device_count(), torch.distributed
     nccl = torch.cuda.nccl.version() if distributed.is_available() and distributed.is_nccl_available() else None
     peers = [[a == b or torch.cuda.can_device_access_peer(a, b) for b in range(count)] for a in range(count)]
     found |= {"schema": SCHEMA, "complete": False, "date": date.today().isoformat(), "torch": torch.__version__,
               "cuda": torch.version.cuda, "nccl": ".".join(map(str, nccl)) if isinstance(nccl, tuple) else nccl,
-              "driver": None, "env": kept(os.environ), "quick": quick, "gpus": [], "peer_access": peers, "all_reduce": None}
-
-    def tell(line):
-        say(line)
-        done()
-
+              "driver": None, "env": kept(os.environ), "quick": quick, "gpus": [], "peer_access": peers,
+              "all_reduce": None}
     for index in range(count):
         properties = torch.cuda.get_device_properties(index)
         say(f"GPU {index}: {properties.name}")
-        found["gpus"].append({"index": index, "name": properties.name})
-        one_gpu.one_gpu(torch, index, quick, found["gpus"][-1], tell)
-        uuid = str(getattr(properties, "uuid", ""))
-        says = smi.smi_of(smi.ask_smi(), uuid, index)  # right behind the copies: an idle link is a slow one
-        found["driver"] = says.pop("driver")
-        says.pop("uuid")
-        found["gpus"][-1] |= says
+        gpu = {"index": index, "name": properties.name}
+        found["gpus"].append(gpu)
+        one_gpu.one_gpu(torch, index, quick, gpu, done)
+        # Right behind the copies: an idle link is a slow one.
+        says = smi.smi_of(smi.ask_smi(), str(getattr(properties, "uuid", "")), index)
+        found["driver"] = says["driver"]
+        gpu |= {name: value for name, value in says.items() if name not in ("uuid", "driver")}
         done()
     for part in link.all_reduce(count, quick, say) if nccl else ():
         found["all_reduce"] = part
@@ -75,41 +62,50 @@ class Result:
     def __init__(self, path, force):
         self.path, self.force, self.found, self.text, self.unwritten = path, force, {}, "", None
 
-    def keep(self):
+    def keep(self, line=None):
         """Write what there is. A full disk ends nothing: there may be room later, and there is stdout."""
-        self.text, before = json.dumps(_finite(self.found), indent=1), self.unwritten
-        if self.path:
-            try:
+        if line:
+            say(line)
+        self.text = json.dumps(_finite(self.found), indent=1)
+        try:
+            if self.path:
                 inputs.write(self.path, lambda file: file.write(f"{self.text}\n".encode()), "out", self.force)
                 self.force, self.unwritten = True, None  # the file is ours now
-            except ValueError as error:
-                self.unwritten = error
-                if before is None:
-                    say(f"{error}; going on: what is measured will be printed")
+        except ValueError as error:
+            if self.unwritten is None:
+                say(f"{error}; going on: what is measured will be printed")
+            self.unwritten = error
 
-    def end(self, why=""):
-        """What ended the measurement and where its parts are, in words; what no file has is printed."""
-        printed = self.text and (self.unwritten or not self.path)
-        if printed:
-            print(self.text, flush=True)
-        where = f"what was measured is {'printed' if printed else f'in {self.path}'}" if self.text else "nothing was measured yet"
-        return f"{why}; {where}" if why else where
+    def end(self):
+        """Where the parts are, in words; what no file has is printed."""
+        if not self.text:
+            return "nothing was measured yet"
+        if self.path and not self.unwritten:
+            return f"what was measured is in {self.path}"
+        print(self.text, flush=True)
+        return "what was measured is printed"
 
 
 def measure(args):
     """What this machine's NVIDIA GPUs and the link between them reach, measured with PyTorch, as one JSON object; a run
     that is broken off keeps what it has."""
     result = Result(args.out and inputs.target(args.out, "out", args.force), args.force)
-    torch = _torch()
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        raise ValueError(f"PyTorch cannot be imported ({error}): {NEEDS}") from None
+    if not torch.cuda.is_available() or torch.version.cuda is None:
+        raise ValueError(f"PyTorch {torch.__version__} sees no NVIDIA GPU: {NEEDS}")
     try:
         measured(torch, args.quick, result.found, result.keep)
     except KeyboardInterrupt as stop:
-        stop.kept = result.end()
+        stop.add_note(result.end())
         raise
     except Exception as error:  # of the driver or PyTorch, after which nothing works
-        raise ValueError(result.end(" ".join(f"{type(error).__name__}: {error}".split())[:300])) from error
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise ValueError(f"{why}; {result.end()}") from error
     if result.unwritten:
-        raise ValueError(result.end(str(result.unwritten)))
+        raise ValueError(f"{result.unwritten}; {result.end()}")
     if args.json or not result.path:
         print(result.text)
     else:
@@ -119,20 +115,16 @@ def measure(args):
 
 
 def _finite(value):
-    """JSON has no infinities: they become null."""
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    """The value as JSON has it, which has no infinities: they become null."""
+    return json.loads(json.dumps(value), parse_constant=lambda name: None)
 
 
 def fit(args):
-    """Catalog entries (TOML, for plan --catalog) from a result of measure, from vLLM's log of a start, or from the output of nccl-tests."""
+    """Catalog entries (TOML, for plan --catalog) from a result of measure, from vLLM's log of a start, or from the
+    output of nccl-tests."""
     from ...catalog import gpus, sourced
     from . import fit as fitting
     from . import printed
-
     text = _text(args.file)
     base = None if args.gpu is None else gpus.gpu(args.gpu)
     key = "measured-link" if args.name is None else args.name
@@ -151,27 +143,30 @@ def fit(args):
             comments.append(f"No link: {fitting.clean(str(result['all_reduce'].get('failed')))}")
     elif printed.is_nccl(text):
         rows, ranks, names = printed.read_nccl(text)
-        entry, said = fitting.link_entry(fitting.table(rows, args.file), ranks, f"{ranks} GPUs, {' and '.join(names)}, measured", f"nccl-tests, {shown}", today)
+        name = f"{ranks} GPUs, {' and '.join(names)}, measured"
+        entry, said = fitting.link_entry(fitting.table(rows, args.file), ranks, name, f"nccl-tests, {shown}", today)
         found, comments = {key: entry}, [f"What nccl-tests found: {shown}"]
     elif printed.is_log(text):
         if base is None:
             raise ValueError(f"a log of vLLM needs --gpu, the card it ran on: one of {', '.join(gpus.gpus())}")
         log = printed.read_log(text)
-        told = log.get("utilisation_frac")
-        if args.util is not None and told is not None and told != args.util:
-            raise ValueError(f"util = {args.util:g} is not accepted: the log says {told:g}, and needs no --util")
         total = printed.overhead(log, base, args.util)
         key = f"{base.key}-measured" if args.name is None else key
         found = {key: fitting.from_log(base, own, log, total, f"vLLM's own log, {shown}", today)}
         log = {**log, **total, "overhead_bytes": total["overhead_bytes"][1]}
-        comments = [f"What vLLM printed: {shown}", *(f"{name}: {fitting.readable(name, value)}" for name, value in log.items())]
+        comments = [f"What vLLM printed: {shown}"]
+        comments += [f"{name}: {fitting.readable(name, value)}" for name, value in log.items()]
     else:
         raise inputs.refused("file", args.file, f"it must be {ACCEPTED}")
     if said:
-        comments.append("Fit of the link: {rows} all-reduces, off by {median_abs_error_frac:.1%} in the middle, {worst_abs_error_frac:.1%} at worst".format(**said))
+        comments.append("Fit of the link: {rows} all-reduces, off by {median_abs_error_frac:.1%} in the middle, "
+                        "{worst_abs_error_frac:.1%} at worst".format(**said))
     catalog = fitting.toml(found, comments)
     sourced.read(catalog, args.file)  # what plan will do with it
-    print(json.dumps({"entries": found, "fit": said, "log": log}, allow_nan=False) if args.json else catalog, end="\n" if args.json else "")
+    if args.json:
+        print(json.dumps({"entries": found, "fit": said, "log": log}, allow_nan=False))
+    else:
+        print(catalog, end="")
     return 0
 
 
@@ -192,24 +187,3 @@ def _json(text, path):
         return json.loads(text, parse_constant=refuse)
     except (ValueError, RecursionError) as error:  # also of an integer of thousands of digits
         raise ValueError(f"{path} is not JSON: {str(error)[:100]}") from None
-
-
-def add_fit_arguments(command):
-    """The flags of `tpmodel fit`."""
-    add = command.add_argument
-    add("file", help="the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log of a start")
-    add("--gpu", help="name in the catalog of the card; a log needs it, a measurement takes the rates it has not from there")
-    add("--name", help="key of the entry (default: measured-link, or the card's name)")
-    add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
-    add("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=fit)
-
-
-def add_measure_arguments(command):
-    """The flags of `tpmodel measure`."""
-    add = command.add_argument
-    add("--out", help="the file for the JSON (default: stdout)")
-    add("--force", action="store_true", help="replace the file if it exists")
-    add("--quick", action="store_true", help="fewer sizes and repeats: under a minute")
-    add("--json", action="store_true", help="print the JSON also where --out is given")
-    command.set_defaults(run=measure)

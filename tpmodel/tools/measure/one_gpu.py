@@ -1,17 +1,16 @@
-"""What one GPU reaches, with PyTorch: copies, weights streamed through products, bare kernels, arithmetic, copies from main memory."""
+"""What one GPU reaches, with PyTorch: copies (also from main memory), weights through products, kernels, arithmetic."""
 
 import statistics
+from functools import partial, reduce
 
 from ...formulas.passes import linear_flop
 
 MIB, GIB = 2**20, 2**30
 HIDDEN, WIDE = 5120, 17408  # of a 27B model's FFN
-TINY_KERNELS = 200
-HOST_BYTES = 256 * MIB
 BF16_BYTES = 2
 LAYERS = 64
-PRODUCTS = ((6144, 5120), (1024, 5120), (1024, 5120), (5120, 6144), (17408, 5120), (17408, 5120), (5120, 17408))  # q k v o gate up down
-LAYER_KERNELS = len(PRODUCTS) + 8
+PRODUCTS = ((6144, HIDDEN), (1024, HIDDEN), (1024, HIDDEN), (HIDDEN, 6144),  # q k v o
+            (WIDE, HIDDEN), (WIDE, HIDDEN), (HIDDEN, WIDE))  # gate up down
 
 
 def reason(error):
@@ -19,14 +18,17 @@ def reason(error):
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
 
 
-def timed(torch, run, calls, repeats):
-    """Seconds of one call, `repeats` times. The GPU never idles in between: one round more goes before the first."""
+def timed(torch, run, calls, repeats, in_graph=False):
+    """Seconds of one call, `repeats` times, each from a round of `calls` (in_graph: one CUDA graph of them). The GPU
+    never idles in between: one round more goes before the first."""
+    if in_graph:
+        return [t / calls for t in timed(torch, captured(torch, run, calls).replay, 1, repeats)]
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 2)]
-    for mark in marks:
+    marks[0].record()
+    for mark in marks[1:]:
+        for _ in range(calls):
+            run()
         mark.record()
-        if mark is not marks[-1]:
-            for _ in range(calls):
-                run()
     torch.cuda.synchronize()
     return [a.elapsed_time(b) / 1e3 / calls for a, b in zip(marks[1:], marks[2:])]
 
@@ -40,7 +42,8 @@ def captured(torch, run, calls=1):
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):  # PyTorch's own stream is the first GPU's; NCCL's watchdog may look on
+    # PyTorch's own stream is the first GPU's; NCCL's watchdog may look on.
+    with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
         for _ in range(calls):
             run()
     return graph
@@ -56,32 +59,19 @@ def _copy(torch, free, repeats):
     return [2 * count / t for t in timed(torch, lambda: target.copy_(source), 4, repeats)]
 
 
-def _matvec(shapes):
+def _matvec(shapes, torch, free, repeats):
     """Bytes/s of matrices read once each, one behind the other, for one token, all in one CUDA graph."""
-    def run(torch, free, repeats):
-        one = sum(out * into for out, into in shapes) * BF16_BYTES
-        stack = [_bf16(torch, *shape) for _ in range(max(1, round(min(2.5 * GIB, free // 4) / one))) for shape in shapes]
-        first = _bf16(torch, 1, HIDDEN)
-
-        def stream():
-            x = first
-            for matrix in stack:
-                x = torch.nn.functional.linear(x, matrix)
-
-        graph, size = captured(torch, stream), len(stack) // len(shapes) * one
-        return [size / t for t in timed(torch, graph.replay, 2, repeats)]
-    return run
+    one = sum(out * into for out, into in shapes) * BF16_BYTES
+    rounds = max(1, round(min(2.5 * GIB, free // 4) / one))
+    stack = [_bf16(torch, *shape) for shape in rounds * shapes]
+    graph = captured(torch, partial(reduce, torch.nn.functional.linear, stack, _bf16(torch, 1, HIDDEN)))
+    return [rounds * one / t for t in timed(torch, graph.replay, 2, repeats)]
 
 
-def _tiny(in_graph):
+def _tiny(in_graph, torch, free, repeats):
     """Seconds of one kernel with almost nothing to do, each behind the one before."""
-    def run(torch, free, repeats):
-        x = torch.ones(1024, device="cuda")
-        if in_graph:
-            graph = captured(torch, lambda: x.add_(1), TINY_KERNELS)
-            return [t / TINY_KERNELS for t in timed(torch, graph.replay, 1, repeats)]
-        return timed(torch, lambda: x.add_(1), TINY_KERNELS, repeats)
-    return run
+    x = torch.ones(1024, device="cuda")
+    return timed(torch, lambda: x.add_(1), 200, repeats, in_graph)
 
 
 def _product(torch, free, repeats):
@@ -90,24 +80,24 @@ def _product(torch, free, repeats):
     return [linear_flop(n * n, n, 1) / t for t in timed(torch, lambda: torch.mm(a, b, out=c), 5, repeats)]
 
 
-def _from_host(pinned):
-    def run(torch, free, repeats):
-        count = min(HOST_BYTES, free // 4)
-        source = torch.ones(count, dtype=torch.uint8, pin_memory=pinned)
-        target = torch.empty(count, dtype=torch.uint8, device="cuda")
-        return [count / t for t in timed(torch, lambda: target.copy_(source, non_blocking=pinned), 1, repeats)]
-    return run
+def _from_host(pinned, torch, free, repeats):
+    count = min(256 * MIB, free // 4)
+    source = torch.ones(count, dtype=torch.uint8, pin_memory=pinned)
+    target = torch.empty(count, dtype=torch.uint8, device="cuda")
+    return [count / t for t in timed(torch, lambda: target.copy_(source, non_blocking=pinned), 1, repeats)]
 
 
 TESTS = {
-    "copy_bytes_per_s": _copy, "matvec_bytes_per_s": _matvec(((WIDE, HIDDEN), (HIDDEN, WIDE))),
-    "matvec_small_bytes_per_s": _matvec(((HIDDEN, HIDDEN),)), "kernel_s": _tiny(True), "launch_s": _tiny(False), "bf16_flop_per_s": _product,
-    "host_to_device_pinned_bytes_per_s": _from_host(True), "host_to_device_pageable_bytes_per_s": _from_host(False),
+    "copy_bytes_per_s": _copy, "matvec_bytes_per_s": partial(_matvec, ((WIDE, HIDDEN), (HIDDEN, WIDE))),
+    "matvec_small_bytes_per_s": partial(_matvec, ((HIDDEN, HIDDEN),)), "kernel_s": partial(_tiny, True),
+    "launch_s": partial(_tiny, False), "bf16_flop_per_s": _product,
+    "host_to_device_pinned_bytes_per_s": partial(_from_host, True),
+    "host_to_device_pageable_bytes_per_s": partial(_from_host, False),
 }
 
 
 def _decode_step(torch, free, repeats):
-    """A stack of matrix-vector products and small kernels like a decoder's, cut so that a third of the memory holds it."""
+    """Matrix-vector products and small kernels like a decoder's, cut so that a third of the memory holds them."""
     whole = LAYERS * BF16_BYTES * sum(out * into for out, into in PRODUCTS)
     scale = min(1.0, (free / 3 / whole) ** 0.5)
     size = {n: max(128, int(n * scale) // 128 * 128) for pair in PRODUCTS for n in pair}
@@ -123,26 +113,27 @@ def _decode_step(torch, free, repeats):
             h = x * 0.5
             x = x + linear(torch.nn.functional.silu(linear(h, gate)) * linear(h, up), down)
 
-    eager, graph = timed(torch, step, 1, repeats), captured(torch, step)
-    return {"weight_bytes": sum(m.numel() * BF16_BYTES for layer in layers for m in layer), "kernels": LAYERS * LAYER_KERNELS,
-            "graph_s": statistics.median(timed(torch, graph.replay, 1, repeats)), "eager_s": statistics.median(eager)}
+    eager_s, graph_s = (statistics.median(timed(torch, step, 1, repeats, in_graph)) for in_graph in (False, True))
+    return {"weight_bytes": sum(m.numel() * BF16_BYTES for layer in layers for m in layer),
+            "kernels": LAYERS * (len(PRODUCTS) + 8), "graph_s": graph_s, "eager_s": eager_s}
 
 
 def one_gpu(torch, index, quick, found, done):
-    """Fill `found` with every number of one GPU: medians, and the range of the repeats; `done(line)` follows each. What fails is null,
-    with its reason under failed."""
+    """Fill `found` with every number of one GPU: medians, and the range of the repeats; `done(line)` follows each. What
+    fails is null, with its reason under failed."""
     torch.cuda.set_device(index)
-    ranges, failed = {}, {}
-    found |= {"total_bytes": torch.cuda.mem_get_info()[1], "free_bytes": torch.cuda.mem_get_info()[0], "ranges": ranges, "failed": failed}
-    for name, test in {**TESTS, **({} if quick else {"decode_step": _decode_step})}.items():
+    free, total = torch.cuda.mem_get_info()
+    found |= {"total_bytes": total, "free_bytes": free, "ranges": {}, "failed": {}}
+    for name, test in (TESTS if quick else TESTS | {"decode_step": _decode_step}).items():
         found[name] = None
         try:
             got = test(torch, torch.cuda.mem_get_info()[0], 5 if quick else 15)
-            found[name] = got if isinstance(got, dict) else statistics.median(got)
-            if not isinstance(got, dict):
-                ranges[name] = [min(got), max(got)]
+            if isinstance(got, dict):
+                found[name], said = got, f"{got['graph_s']:.4g}"
+            else:
+                found[name], found["ranges"][name] = statistics.median(got), [min(got), max(got)]
+                said = f"{found[name]:.4g}"
         except Exception as error:  # out of memory, no pinned memory, no capture: the other numbers still count
-            failed[name] = reason(error)
+            said = found["failed"][name] = reason(error)
         torch.cuda.empty_cache()
-        shown = found[name]["graph_s"] if isinstance(found[name], dict) else found[name]
-        done(f"  GPU {index}: {name} " + (failed[name] if shown is None else f"{shown:.4g}"))
+        done(f"  GPU {index}: {name} {said}")

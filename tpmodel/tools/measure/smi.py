@@ -15,12 +15,8 @@ def parse_smi(text):
     >>> parse_smi("GPU-1, 580.65, 16311, [N/A], 5, 5, 8, 16")[0]["power_limit_w"] is None
     True
     """
-    rows = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) == len(QUERY):
-            rows.append({name: _cell(name, cell) for name, cell in zip(QUERY, cells)})
-    return rows
+    rows = [line.split(",") for line in text.splitlines() if line.count(",") == len(QUERY) - 1]
+    return [{name: _cell(name, cell.strip()) for name, cell in zip(QUERY, row)} for row in rows]
 
 
 def _cell(name, cell):
@@ -32,16 +28,16 @@ def _cell(name, cell):
 
 def ask_smi():
     """What nvidia-smi says now, or nothing where it is missing."""
+    ask = ["nvidia-smi", f"--query-gpu={','.join(QUERY.values())}", "--format=csv,noheader,nounits"]
     try:
-        done = subprocess.run(["nvidia-smi", f"--query-gpu={','.join(QUERY.values())}", "--format=csv,noheader,nounits"],
-                              capture_output=True, text=True, timeout=20)
+        return parse_smi(subprocess.run(ask, capture_output=True, text=True, timeout=20).stdout)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return parse_smi(done.stdout)
 
 
 def smi_of(rows, uuid, index):
     """The row of one GPU: by its UUID, else, where PyTorch knows none, by its index."""
-    rest = dict.fromkeys(QUERY)
-    found = [row for row in rows if uuid and row["uuid"] and row["uuid"].removeprefix("GPU-") == uuid.removeprefix("GPU-")]
-    return found[0] if found else rest if uuid or index >= len(rows) else rows[index]
+    if uuid:
+        rows = [row for row in rows if row["uuid"] and row["uuid"].removeprefix("GPU-") == uuid.removeprefix("GPU-")]
+        index = 0
+    return rows[index] if index < len(rows) else dict.fromkeys(QUERY)
