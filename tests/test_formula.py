@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tpmodel.book import figures
@@ -96,8 +96,6 @@ def unit_of(node):
         return None if node.value == 0 else {}
     if kind == "name":
         return PER[NAMES[node.value].unit]
-    if kind == "bound":
-        return {}
     if kind == "call":
         for parameter, arg in zip(node.value.parameters, node.args):
             assert unit_of(arg) in (PER[NAMES[parameter].unit], None), f"{node.value.__name__}({parameter})"
@@ -107,9 +105,6 @@ def unit_of(node):
         sign = 1 if kind == "*" else -1
         total = {u: left.get(u, 0) + sign * right.get(u, 0) for u in {*left, *right}}
         return {u: power for u, power in total.items() if power}
-    if kind == "best":
-        unit_of(node.args[2])
-        return {}
     args = node.args
     if node.value == "where":
         assert unit_of(args[0].args[0]) == unit_of(args[0].args[1]) or None in map(unit_of, args[0].args)
@@ -266,24 +261,6 @@ def test_ops_agree_between_numbers_and_arrays(a, b):
     assert ops.minimum(a, b) == ops.minimum(*pair)[0] == min(a, b)
     assert ops.floor(a) == ops.floor(pair[0])[0] and ops.ceil(a) == ops.ceil(pair[0])[0]
     assert ops.where(a < b, a, b) == ops.where(pair[0] < pair[1], *pair)[0]
-
-
-@given(st.integers(1, 20), st.integers(1, 30), st.floats(0.1, 30))
-@settings(max_examples=60)
-def test_best_is_the_smallest(lo, span, target):
-    cost = lambda i: (i - target) * (i - target)
-    hi = lo + span
-    expected = min(range(lo, hi + 1), key=cost)
-    assert ops.best(float(lo), float(hi), cost) == expected
-    assert ops.best(np.array([float(lo)]), np.array([float(hi)]), cost)[0] == expected
-
-
-def test_best_in_javascript(blank):
-    hidden = Node("name", "hidden")
-    tree = ops.best(Node("number", 1), Node("name", "layers"), lambda i: (i - hidden) * (i - hidden))
-    function = printers.javascript_function(["layers", "hidden"], [tree], single=True)
-    library = printers.javascript_library([])
-    assert blank.evaluate(f"() => {{ const F = {library}; return ({function})(20, 7.4); }}") == 7
 
 
 POWERS = [(a, n) for a in (0.0, 0.5, 1.0, 1.7, 0.83, 0.999, -0.3, 12.25) for n in (0, 1, 2, 3, 7, 16, 64)]

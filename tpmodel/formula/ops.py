@@ -3,7 +3,7 @@
 import math
 import sys
 
-from .tree import Node, as_node, walk
+from .tree import Node, as_node
 
 
 def kind_of(values):
@@ -86,31 +86,3 @@ def power(a, n):
             found = np.where(step < n, found * a, found)
         return found
     return _apply("power", (a, n), lambda a, n: math.prod([a] * int(n), start=1.0), lambda sp, a, n: a**n)
-
-
-def best(lo, hi, cost):
-    """The whole number i with lo <= i <= hi whose `cost(i)` is smallest; the first of equals; `lo` if none is there.
-    >>> best(1.0, 9.0, lambda i: (i - 4.0) * (i - 4.0))
-    4.0
-    """
-    kind = kind_of((lo, hi))
-    if kind == "sympy":
-        raise TypeError("ops.best has no SymPy form: test the closed form against it with numbers")
-    if kind == "node":
-        inside = [node for end in (lo, hi) if isinstance(end, Node) for node in walk(end)]
-        i = Node("bound", f"i{sum(node.kind in ('bound', 'best') for node in inside)}")  # no search around it has it
-        return Node("best", i, (as_node(lo), as_node(hi), as_node(cost(i))))
-    if kind == "array" or kind_of((cost(lo),)) == "array":
-        return _best_of_arrays(lo, hi, cost)
-    return min([lo, *(lo + float(step) for step in range(1, int(hi - lo) + 1))], key=cost)
-
-
-def _best_of_arrays(lo, hi, cost):
-    np = sys.modules["numpy"]
-    winner, smallest = lo + 0.0 * (lo + hi), cost(lo)
-    for step in range(1, int(np.max(hi - lo)) + 1):
-        i = lo + float(step)
-        here = cost(np.minimum(i, hi))
-        better = (i <= hi) & (here < smallest)
-        winner, smallest = np.where(better, i, winner), np.where(better, here, smallest)
-    return winner

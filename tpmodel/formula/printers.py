@@ -52,13 +52,8 @@ def latex(node):
         return latex_number(node.value)
     if kind == "name":
         return NAMES[node.value].symbol
-    if kind == "bound":
-        return node.value[0]
     if kind == "call":
         return _latex_call(node)
-    if kind == "best":
-        lo, hi, cost = map(latex, args)
-        return rf"\operatorname*{{arg\,min}}_{{{lo} \le {latex(node.value)} \le {hi}}} {cost}"
     if kind == "neg":
         return "-" + _latex_inside(args[0], PRECEDENCE["neg"])
     if word == "power":
@@ -91,16 +86,12 @@ JAVASCRIPT = {
     "maximum": "Math.max({}, {})", "minimum": "Math.min({}, {})", "floor": "Math.floor({})", "ceil": "Math.ceil({})",
     "power": "F.power({}, {})", "where": "({} ? {} : {})",
 }
-LIBRARY = (
-    "best: (lo, hi, cost) => { let w = lo, s = cost(lo); "
-    "for (let i = lo + 1; i <= hi; i += 1) { const c = cost(i); if (c < s) { w = i; s = c; } } return w; }",
-    "power: (a, n) => { let p = 1; for (let i = 0; i < n; i += 1) p *= a; return p; }",
-)
+POWER = "power: (a, n) => { let p = 1; for (let i = 0; i < n; i += 1) p *= a; return p; }"
 
 
 def javascript_library(formulas):
     """The object `F` of the page: each formula, and those it calls, as a function."""
-    return "{\n" + ",\n".join([*LIBRARY, *(f"{f.__name__}: {f.javascript()}" for f in formulas)]) + "\n}"
+    return "{\n" + ",\n".join([POWER, *(f"{f.__name__}: {f.javascript()}" for f in formulas)]) + "\n}"
 
 
 def javascript_function(parameters, nodes, prefix="", single=False):
@@ -119,13 +110,13 @@ def javascript_function(parameters, nodes, prefix="", single=False):
 
 def javascript_curve(over, nodes):
     """An arrow function of the view that returns one of `over`: what does not depend on that is computed only once."""
-    nodes, reads, bound = interned(nodes), _holds("name", over), _holds("bound")
+    nodes, reads = interned(nodes), _holds("name", over)
     fixed, known = {}, {}
 
     def go(node):
         if node.kind == "name" and reads(node):
             known[node] = over
-        elif reads(node) or bound(node):
+        elif reads(node):
             for arg in node.args:
                 go(arg)
         elif node.args:
@@ -172,8 +163,8 @@ def _holds(kind, value=None):
 
 
 def _shared(nodes, also=()):
-    """Nodes used more than once, or in `also`, that do not depend on a search's variable, operands first."""
-    uses, order, bound = Counter(), [], _holds("bound")
+    """Nodes used more than once, or in `also`, operands first."""
+    uses, order = Counter(), []
 
     def go(node):
         uses[node] += 1
@@ -184,7 +175,7 @@ def _shared(nodes, also=()):
 
     for node in nodes:
         go(node)
-    return [node for node in order if node.args and (uses[node] > 1 or node in also) and not bound(node)]
+    return [node for node in order if node.args and (uses[node] > 1 or node in also)]
 
 
 def javascript_expression(node, prefix="", known=()):
@@ -197,15 +188,10 @@ def javascript_expression(node, prefix="", known=()):
         return repr(node.value)
     if kind == "name":
         return prefix + node.value
-    if kind == "bound":
-        return node.value
     if kind == "call":
         return f"F.{node.value.__name__}({', '.join(texts)})"
     if kind == "op":
         return JAVASCRIPT[node.value].format(*texts)
-    if kind == "best":
-        lo, hi, cost = texts
-        return f"F.best({lo}, {hi}, {node.value.value} => {cost})"
     level = PRECEDENCE[kind]
     least = (level, level + 1)[-len(args):]  # as a + (b + c): the last operand must bind closer
     inside = [f"({text})" if arg not in known and _grade(arg) < grade else text

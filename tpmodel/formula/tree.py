@@ -18,7 +18,7 @@ REFUSED = {  # what to write instead: {a special method: how Python code calls i
     "use ops.floor(a + 0.5)": {"round": "round()"},
     "use ops.floor": {"int": "int()", "trunc": "math.trunc()", "floor": "math.floor()"},
     "use ops.ceil": {"ceil": "math.ceil()"},
-    "use ops.best for a search over whole numbers": {"index": "an index or range()"},
+    "write the closed form": {"index": "an index or range()"},
     "use + - * / and ops": {"float": "float() or a function of math", "complex": "complex()",
                             "array": "a function of NumPy", "array_ufunc": "a function of NumPy"},
     "compare with <=, or use ops.where": {"eq": "==", "ne": "!="},
@@ -28,13 +28,13 @@ REFUSED = {  # what to write instead: {a special method: how Python code calls i
     "multiply": {"lshift": "<<"},
     "divide and use ops.floor": {"rshift": ">>"},
     "use +, *": {"matmul": "@"},
-    "parameters are numbers; use ops.best": {"iter": "a loop over a parameter"},
+    "parameters are numbers; write the closed form": {"iter": "a loop over a parameter"},
     "parameters are numbers": {"len": "len()", "getitem": "indexing"},
 }
 
 
 class Node:
-    """One node of a recorded tree. `kind` is number, name, bound, call, or an operator; `args` its operands."""
+    """One node of a recorded tree. `kind` is number, name, call, or an operator; `args` its operands."""
 
     __slots__ = ("kind", "value", "args")
 
