@@ -33,16 +33,16 @@ class Case:
 
 @lru_cache(maxsize=None)
 def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts, with its prediction, if wanted without the engine's wait between steps.
+    """Every row of data/decode_cases.csv that counts, predicted with or without the engine's wait between steps.
 
     A short prompt in an empty cell counts as an empty cache.
     """
     found = []
     for row in own_table("decode")[0]:
         if row.text("use") == "gate":
-            (low, mid, high), _ = predict(row, gap)
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
-            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),
-                              row["note"], row["source"], row["engine"], row["group"], parts_s(row)))
+            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
+                              float(row["tokens_per_s"]), *map(row.get, ("note", "source", "engine", "group")),
+                              parts_s(row)))
     return tuple(found)

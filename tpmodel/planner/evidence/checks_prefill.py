@@ -1,7 +1,7 @@
 """Prompt speeds as people measured them, beside the model: arithmetic, attention, all-reduces and a wait per pass.
 
-Read are the columns that describe the setting, never a speed or a time. Rows of article 2 (its embedding model) are predicted as its
-chapter does.
+Read are the columns that describe the setting, never a speed or a time. Rows of article 2 (its embedding model) are
+predicted as its chapter does.
 """
 
 from ...catalog.gpus import by_name, gpu
@@ -16,28 +16,32 @@ from .unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
 QUANTITIES = ("tokens_per_s", "ttft_s")
 EMBEDDER, SMALL = "Nemotron-3-Embed-8B", "Nemotron-3-Embed-1B"
 PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards -> its way of running the model on one
+PLAIN = ("bf16", "bf16", "bf16")
 MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
-    "w4a4": ("fp4", "fp4", "fp4"), "w4a16": ("bf16", "bf16", "bf16"), "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
-    "": ("bf16", "bf16", "bf16")}
+    "w4a4": ("fp4", "fp4", "fp4"), "w4a16": PLAIN, "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
+    "": PLAIN}
 CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
-CHUNKS[""] = assume.CHUNK_TOKENS
 MOST_TOKENS = 10**8
 
 
 def rows(columns, lines):
     """The Rows of a table with the columns of prefill_cases.csv."""
-    need_columns(columns, ("id", "model", "quant", "gpu", "tp", "pp", "link", "engine", "prompt_tokens"))
+    need_columns(columns, "id model quant gpu tp pp link engine prompt_tokens")
     found = []
     for line in lines:
         try:
             rates, note = predict(line)
-            tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
+            tokens = _tokens(line)
             predictions = {"tokens_per_s": rates, "ttft_s": tuple(tokens / rate for rate in reversed(rates))}
         except Unusable as error:
             predictions, note = dict.fromkeys(QUANTITIES, str(error)), ""
         asked = [quantity for quantity in QUANTITIES if line.text(quantity)] or QUANTITIES[:1]
         found += [judge(line, quantity, predictions[quantity], note) for quantity in asked]
     return found
+
+
+def _tokens(line):
+    return line.number("prompt_tokens", least=1, most=MOST_TOKENS)
 
 
 def predict(line):
@@ -53,39 +57,37 @@ def predict(line):
         card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
     except ValueError as error:
         raise Unusable(str(error)) from None
-    tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
-    engine, formats = line.text("engine"), formats_of(card, line.text("quant"))
-    chunk = line.number("chunk_tokens", CHUNKS.get(engine, CHUNKS[""]), least=1, most=MOST_TOKENS)
-    link, placed = transports.of(line), _placed(config, card, ranks)
-    job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
-    return one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS)), f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
-
-
-def _placed(config, card, ranks):
+    tokens, engine, formats = _tokens(line), line.text("engine"), formats_of(card, line.text("quant"))
+    chunk = line.number("chunk_tokens", CHUNKS.get(engine, assume.CHUNK_TOKENS), least=1, most=MOST_TOKENS)
+    link = transports.of(line)
     try:
-        return placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
+        placed = placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
     except Refused as error:
         raise Unusable(str(error)) from None
+    job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
+    rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
+    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
 
 
 def formats_of(card, quant):
-    """The formats in which a card multiplies weights of a printed kind, slow, middle, fast; without the fastest, in 16 bits."""
+    """What a card multiplies weights of a printed kind in, slow, middle, fast; without the fastest, 16 bits."""
     found = next(formats for kind, formats in MULTIPLIED.items() if kind in quant.lower())
-    return found if assume.RATE[found[-1]] in card.numbers else MULTIPLIED[""]
+    return found if assume.RATE[found[-1]] in card.numbers else PLAIN
 
 
 def _embedding(line):
     """Tokens/s of article 2's model on its machine."""
-    length, first_is_small = line.number("prompt_tokens", least=SHORTER + 1, most=BATCH_TOKENS), "5060" in line.text("first_card")
+    length = line.number("prompt_tokens", least=SHORTER + 1, most=BATCH_TOKENS)
     cards, split = line.text("gpu"), transports.split_of(line)
     if set(cards.split(" + ")) != set(PAIR) and not (cards in PAIR and split == (1, 1)):
-        raise Unusable(f"gpu = {cards[:60]!r} is not accepted: article 2's model is predicted for {' + '.join(PAIR)}, or one of them")
+        raise Unusable(f"gpu = {cards[:60]!r} is not accepted: "
+                       f"article 2's model is predicted for {' + '.join(PAIR)}, or one of them")
     if split == (1, 2):
         try:
             first, _ = parse_layers(line.text("partition"), "partition", 2, int(article2.MODEL.layers))
         except ValueError as error:
             raise Unusable(str(error)) from None
-        return article2.speeds(article2.split_passes(first, first_is_small), length)
+        return article2.speeds(article2.split_passes(first, "5060" in line.text("first_card")), length)
     if split == (2, 1):
         return article2.speeds("tp", length)
     if split == (1, 1) and cards in PAIR and line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:

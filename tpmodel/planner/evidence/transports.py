@@ -1,4 +1,4 @@
-"""The link of the catalog that a row of measured data names, by transport, slot and cards; and how its cards share a model."""
+"""The link of the catalog that a row of measured data names by transport, slot and cards; how cards share its model."""
 
 from ...catalog.assumptions import assumed
 from ...catalog.gpus import by_name, gpu
@@ -11,7 +11,7 @@ MOST_RANKS = 1024
 
 
 def of(line):
-    """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none and is given the unknown one."""
+    """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none: it gets the unknown."""
     name, cards = line.text("link", "none"), _cards(line.text("gpu"))
     slot = line.text("pcie_gen") and line.text("lanes") and _slot(line, cards)
     if name in ("none", "pcie-unknown"):
@@ -20,7 +20,8 @@ def of(line):
         said = {card.said.get(BETWEEN[name]) for card in cards}
         return link(len(said) == 1 and said.pop() or assumed("card").said[BETWEEN[name]])
     if name not in SLOTS:
-        raise Unusable(f"link = {name[:40]!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+        raise Unusable(f"link = {name[:40]!r} is not accepted: "
+                       f"it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
     if name in links() and not slot:
         return link(name)
     return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, cards))))
@@ -42,8 +43,9 @@ def _slot(line, cards):
     generation = line.number("pcie_gen", min(int(card.pcie_generation) for card in cards))
     lanes = line.number("lanes", min(int(card.pcie_lanes) for card in cards))
     if generation not in TRANSFERS or lanes not in LANES:
-        raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
-                       f"lanes one of {', '.join(map(str, LANES))}")
+        listed = lambda numbers: f"one of {', '.join(map(str, numbers))}"
+        raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: "
+                       f"pcie_gen must be {listed(TRANSFERS)}, lanes {listed(LANES)}")
     return generation, lanes
 
 
