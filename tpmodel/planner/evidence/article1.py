@@ -4,8 +4,8 @@ from ...catalog.assumptions import assumed, ends
 from ...formula.units import DTYPE_BYTES, GB, GIB, KB, MB, MIB, MS, TFLOP
 from ...formulas.collectives import allreduces
 from ...formulas.memory import read_bytes
+from . import prompts
 from .articles import MODEL, setting
-from .prompts import PROMPT
 from .rows import printed
 
 BF16, FP8 = DTYPE_BYTES["bf16"], DTYPE_BYTES["fp8"]
@@ -40,7 +40,7 @@ def fits(element_bytes, **more):
 
 def counted():
     """What one step really reads of the 20 GB build."""
-    return read_bytes(**{name: getattr(MODEL, name) for name in read_bytes.parameters})
+    return setting()(read_bytes)
 
 
 def state(element_bytes):
@@ -54,8 +54,8 @@ def payload(width):
 
 def prompt(tokens, **more):
     """The article's prompt: one pass, every byte at the line rate, arithmetic at the FP4 rate, no attention."""
-    return setting(PROMPT, **{"prompt_tokens": tokens, "chunk_tokens": tokens, "allreduce_latency_s": 0,
-                              "kv_element_bytes": FP8, "flop_per_s": FP4_FLOP_PER_S, "attention_s": 0} | more)
+    given = {"allreduce_latency_s": 0, "flop_per_s": FP4_FLOP_PER_S, "attention_s": 0}
+    return prompts.prompt(tokens, **given | more)
 
 
 def slow(tokens):

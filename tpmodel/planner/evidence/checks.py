@@ -15,10 +15,6 @@ COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says 
 LARGEST_FILE = 20_000_000
 
 
-class Unusable(ValueError):
-    """A row that cannot be predicted, and why."""
-
-
 @dataclass(frozen=True)
 class Row:
     """One quantity of one case; `low` and `high` bound what the inputs, as printed, allow; `json()` is it as a dict."""
@@ -49,13 +45,13 @@ class Cells(dict):
         """The cell as a number from `least` to `most`; `default` where it is empty, which is an error without one."""
         text = self.text(name)
         if not text and default is None:
-            raise Unusable(f"{name} is empty")
+            raise ValueError(f"{name} is empty")
         if not text:
             return default
         value = inputs.as_real(text)
         if value is None or not least <= value <= most or whole and value % 1:
-            wanted = f"it must be a {'whole ' * whole}number from {least:g} to {most:g}"
-            raise Unusable(str(inputs.refused(name, text, wanted)))
+            kind = "whole number" if whole else "number"
+            raise inputs.refused(name, text, f"it must be a {kind} from {least:g} to {most:g}")
         return int(value) if whole else value
 
 
@@ -92,7 +88,7 @@ def judge(line, quantity, prediction, note=""):
     try:
         if line.text(quantity):
             measured = line.number(quantity, whole=False, least=-inputs.MOST, most=inputs.MOST)
-    except Unusable as error:
+    except ValueError as error:
         prediction = str(error)
     low, predicted, high = (None,) * 3 if isinstance(prediction, str) else prediction
     status = "skipped"
@@ -112,12 +108,12 @@ def judge(line, quantity, prediction, note=""):
 
 
 def judged(lines, quantity, predict):
-    """The Rows of one quantity; `predict` gives ((low, predicted, high), note) of a line, or raises Unusable."""
+    """The Rows of one quantity; `predict` gives ((low, predicted, high), note) of a line, or raises why it cannot."""
     found = []
     for line in lines:
         try:
             found.append(judge(line, quantity, *predict(line)))
-        except Unusable as error:
+        except ValueError as error:
             found.append(judge(line, quantity, str(error)))
     return found
 

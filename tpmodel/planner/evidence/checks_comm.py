@@ -8,7 +8,7 @@ from ...formulas import collectives
 from ..plan import wire
 from ..plan.assume import ENDS
 from . import transports
-from .checks import Unusable, judged, need_columns
+from .checks import judged, need_columns
 
 HALVES = ("all_gather", "reduce_scatter")  # half of an all-reduce each; message_bytes is the whole tensor
 
@@ -26,7 +26,7 @@ def predict(line):
     if collective in HALVES:
         message /= collectives.HOPS_PER_ROUND
     elif collective != "all_reduce":
-        raise Unusable(f"collective = {collective[:40]!r} is not predicted: "
+        raise ValueError(f"collective = {collective[:40]!r} is not predicted: "
                        f"it must be all_reduce, {' or '.join(HALVES)}")
     times = tuple(wire.allreduce_s(link, message, ranks, end) for end in reversed(range(len(ENDS))))
     return times, f"link {link.key}"

@@ -13,7 +13,7 @@ from ..engine.versions import Setting
 from ..plan import assume, one_pass
 from ..shapes.models import by_name as model_by_name
 from . import transports
-from .checks import Unusable, judged, need_columns
+from .checks import judged, need_columns
 from .measured import MIDDLE
 
 KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32,  # llama.cpp adds a scale per 32
@@ -48,20 +48,16 @@ def parts_s(line):
 def _step(line, drafts, end, gap):
     """(one step as a view, time of a draft step, time of all hand-overs) of a row."""
     if line.text("cuda_graphs", "yes") != "yes":
-        raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
+        raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    try:
-        card = gpu(by_name(line.text("gpu")))
-    except ValueError as error:
-        raise Unusable(str(error)) from None
-    link, config = transports.of(line), _config(line, ranks * stages)
+    card, link, config = gpu(by_name(line.text("gpu"))), transports.of(line), _config(line, ranks * stages)
     v = one_pass.stage(
         card, link, end, **one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE, ranks=ranks, linear_s=0,
         tokens=1 + drafts, context_tokens=line.number("kv_depth_tokens", 0, most=MOST_TOKENS), mfu_frac=1,
         read_bytes=line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB,
         cache_read_bytes=_cache_bytes(line, config, ranks), gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
     if drafts and not config.draft_layers:
-        raise Unusable(f"spec_tokens is not predicted: {config.name} has no MTP layer")
+        raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
     draft_s = one_pass.draft_view(config, (card,), link, ranks, 1, drafts, end).draft_s if drafts else 0.0
     return v, draft_s, (stages - 1) * one_pass.handover_s(link, v.message_bytes, end)
 
@@ -70,21 +66,21 @@ def _config(line, cards):
     """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
     try:
         return model_by_name(line.text("model"))
-    except ValueError as error:
+    except ValueError:
         if cards == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
             return None
-        raise Unusable(str(error)) from None
+        raise
 
 
 def _cache_bytes(line, config, ranks):
     """What a step reads of the cache on one GPU: of a layer with a window no more than that; a state is written too."""
     depth, kind = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), line.text("kv_dtype", "n/s")
     if kind not in KV_BYTES:
-        raise Unusable(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
+        raise ValueError(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
     if config is None:
         return 0.0
     if depth and any(layer.kind == "latent" for layer in config.order):
-        raise Unusable("a latent cache is not predicted here")
+        raise ValueError("a latent cache is not predicted here")
 
     def read_bytes(layer):
         if layer.state:

@@ -9,7 +9,7 @@ from ...inputs import layers as parse_layers
 from ..engine.memory import plan
 from ..engine.versions import VERSIONS, Refused, Setting, split_layers, version
 from ..shapes.layers import Layers, State, spread
-from .checks import Cells, Unusable, judge, need_columns
+from .checks import judge, need_columns
 
 ORACLE = ("needed_bytes", "num_blocks", "kv_tokens", "concurrency", "est_max_len", "aligned_block", "fits")
 PRINTED = tuple(f"printed_{name}" for name in "needed_gib est_max_len kv_tokens concurrency load_gib block".split())
@@ -30,8 +30,6 @@ def rows(columns, lines):
     quantities, predict = (ORACLE, _oracle) if oracle else (PRINTED, _printed)
     found = []
     for line in lines:
-        if MANAGER not in columns:
-            line = Cells({**line, MANAGER: "0" if line.text("note").split(":")[0] == OFF else ""})
         predictions, note = predict(line)
         asked = [q for q in quantities if line.text(q)] or [q for q in quantities if q in predictions]
         other = predictions.get("", "not predicted")
@@ -47,7 +45,7 @@ def layers_of(line):
     full = line.number("full_layers")
     if full + windows + states > total:
         added = "full_layers + swa_layers + linear_layers"
-        raise Unusable(f"{added} = {full + windows + states} exceeds layers = {total}")
+        raise ValueError(f"{added} = {full + windows + states} exceeds layers = {total}")
     if latent:
         first = Layers("latent", latent_elements=latent, rope_elements=line.number("mla_rope"))
     else:
@@ -75,8 +73,8 @@ def setting_of(line, layers, rules):
         try:
             stages = split_layers(layers, pp, parse_layers(partition, "partition", pp, layers) if partition else None)
         except ValueError as error:
-            raise Unusable(f"pp = {pp}: {error}") from None
-    dtype = line.text("kv_dtype")
+            raise ValueError(f"pp = {pp}: {error}") from None
+    dtype, off = line.text("kv_dtype"), line.text("note").split(":")[0] == OFF and MANAGER not in line
     return Setting(
         rules=rules, ranks=count("tp", 1), stages=stages, kv_dtype=DTYPES.get(dtype, dtype),
         block_tokens=count("block_size", 16), batch_tokens=count("max_num_batched_tokens", 8192),
@@ -84,7 +82,7 @@ def setting_of(line, layers, rules):
         caching=given("prefix_caching", bool), mode=line.text("mamba_mode") or None,
         drafts=line.number("spec_tokens", 0, most=10_000), draft_layers=line.number("mtp_layers", 0, most=100),
         checkpoints=given("ckpt_blocks"), packed=line.text("layout").startswith("B"),
-        hybrid=line.number(MANAGER, 1, most=1) == 1)
+        hybrid=line.number(MANAGER, 0 if off else 1, most=1) == 1)
 
 
 def _oracle(line):

@@ -6,11 +6,11 @@ predicted as its chapter does.
 
 from ...catalog.gpus import by_name, gpu
 from ...inputs import layers as parse_layers
-from ..engine.versions import Refused, Setting
+from ..engine.versions import Setting
 from ..plan import assume, one_pass, placement
 from ..shapes.models import by_name as model_by_name
 from . import article2, transports
-from .checks import Unusable, judge, need_columns
+from .checks import judge, need_columns
 from .unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
 
 QUANTITIES = ("tokens_per_s", "ttft_s")
@@ -31,17 +31,13 @@ def rows(columns, lines):
     for line in lines:
         try:
             rates, note = predict(line)
-            tokens = _tokens(line)
+            tokens = line.number("prompt_tokens", least=1, most=MOST_TOKENS)
             predictions = {"tokens_per_s": rates, "ttft_s": tuple(tokens / rate for rate in reversed(rates))}
-        except Unusable as error:
+        except ValueError as error:
             predictions, note = dict.fromkeys(QUANTITIES, str(error)), ""
         asked = [quantity for quantity in QUANTITIES if line.text(quantity)] or QUANTITIES[:1]
         found += [judge(line, quantity, predictions[quantity], note) for quantity in asked]
     return found
-
-
-def _tokens(line):
-    return line.number("prompt_tokens", least=1, most=MOST_TOKENS)
 
 
 def predict(line):
@@ -49,21 +45,15 @@ def predict(line):
     if line.text("model") == EMBEDDER:
         return _embedding(line), "as article 2's chapter"
     if line.text("model") == SMALL:
-        raise Unusable("its shape is not published")
+        raise ValueError("its shape is not published")
     ranks, stages = transports.split_of(line)
     if stages > 1:
-        raise Unusable("pp > 1 is predicted for article 2's model only")
-    try:
-        card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
-    except ValueError as error:
-        raise Unusable(str(error)) from None
-    tokens, engine, formats = _tokens(line), line.text("engine"), formats_of(card, line.text("quant"))
+        raise ValueError("pp > 1 is predicted for article 2's model only")
+    card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
+    tokens, engine = line.number("prompt_tokens", least=1, most=MOST_TOKENS), line.text("engine")
+    formats = formats_of(card, line.text("quant"))
     chunk = line.number("chunk_tokens", CHUNKS.get(engine, assume.CHUNK_TOKENS), least=1, most=MOST_TOKENS)
-    link = transports.of(line)
-    try:
-        placed = placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
-    except Refused as error:
-        raise Unusable(str(error)) from None
+    link, placed = transports.of(line), placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
     job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
     rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
     return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
@@ -80,16 +70,14 @@ def _embedding(line):
     length = line.number("prompt_tokens", least=SHORTER + 1, most=BATCH_TOKENS)
     cards, split = line.text("gpu"), transports.split_of(line)
     if set(cards.split(" + ")) != set(PAIR) and not (cards in PAIR and split == (1, 1)):
-        raise Unusable(f"gpu = {cards[:60]!r} is not accepted: "
+        raise ValueError(f"gpu = {cards[:60]!r} is not accepted: "
                        f"article 2's model is predicted for {' + '.join(PAIR)}, or one of them")
     if split == (1, 2):
-        try:
-            first, _ = parse_layers(line.text("partition"), "partition", 2, int(article2.MODEL.layers))
-        except ValueError as error:
-            raise Unusable(str(error)) from None
+        first, _ = parse_layers(line.text("partition"), "partition", 2, int(article2.MODEL.layers))
         return article2.speeds(article2.split_passes(first, "5060" in line.text("first_card")), length)
     if split == (2, 1):
         return article2.speeds("tp", length)
     if split == (1, 1) and cards in PAIR and line.number("offload_gib", 0, whole=False) == OFFLOAD_GIB:
         return article2.speeds(PAIR[cards], length)
-    raise Unusable("article 2's model is predicted for tp = 2, for pp = 2 with its partition, and for 4 GiB offloaded")
+    raise ValueError("article 2's model is predicted for tp = 2, for pp = 2 with its partition, "
+                     "and for 4 GiB offloaded")

@@ -22,15 +22,9 @@ class Point:
     """One public measurement: a prompt of `tokens` took `seconds` until its first token."""
 
     series: str
-    gpu: str
-    ranks: int
-    format: str
-    engine: str
     chunk_tokens: int
     tokens: int
     seconds: float
-    source: str
-    date: str
 
 
 def points(series):

@@ -24,7 +24,6 @@ class Claim:
 
     id: str
     article: str
-    section: str
     quantity: str
     value: float
     unit: str

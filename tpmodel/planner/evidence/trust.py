@@ -20,10 +20,7 @@ class Swing:
     ends: tuple
     answers: tuple
 
-    @property
-    def size(self):
-        """How far the answer moves."""
-        return abs(self.answers[1] - self.answers[0])
+    size = property(lambda self: abs(self.answers[1] - self.answers[0]), doc="How far the answer moves.")
 
 
 def _swings(answer, inputs):
@@ -33,43 +30,40 @@ def _swings(answer, inputs):
     return tuple(sorted(found, key=lambda swing: -swing.size))
 
 
-def _ranged(name, number, shown, quantity):
-    return name, number.kind, number.base_range[::2], shown, quantity
+def _ranged(number):
+    return number.kind, number.base_range[::2]
 
 
-def _gb(number):
-    return f"{number / GB:.3g} GB"
+def _of(unit, words):
+    return lambda value: f"{value / unit:.3g} {words}"
 
 
 def decode_swings():
     """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, vLLM's wait, no drafts, an empty cache."""
-    shm, config = link("shm").numbers, find_config(MODEL.key)
+    config, shm, gb = find_config(MODEL.key), link("shm").numbers, _of(GB, "GB")
+    latency, bandwidth = (_ranged(shm[name]) for name in ("allreduce_latency_s", "link_bytes_per_s"))
+    words = {"mailbox": "mailbox", "staged": "staged copies"}
 
-    def answer(file_bytes=None, **more):
-        if file_bytes is not None:
-            parts = {name: getattr(MODEL, name) for name in memory.read_bytes.parameters}
-            more["read_bytes"] = memory.read_bytes(**parts | {"weights_bytes": file_bytes})
-        return rate(**more)
+    def answer(build_bytes=None, **more):
+        read = {"read_bytes": setting()(memory.read_bytes, weights_bytes=build_bytes)} if build_bytes else {}
+        return rate(**read, **more)
 
     return _swings(answer, (
-        _ranged("size of the build", MODEL.numbers["weights_bytes"], _gb, "file_bytes"),
-        ("share of the file that is read", "computed", (config.weights_bytes, config.read_bytes), _gb, "read_bytes"),
+        ("size of the build", *_ranged(MODEL.numbers["weights_bytes"]), gb, "build_bytes"),
+        ("share of the file that is read", "computed", (config.weights_bytes, config.read_bytes), gb, "read_bytes"),
         ("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, "achieved_frac"),
-        _ranged("latency of an all-reduce, same transport", shm["allreduce_latency_s"], lambda s: f"{s / US:.3g} µs",
-                "allreduce_latency_s"),
-        ("transport", "community", ("mailbox", "staged"), {"mailbox": "mailbox", "staged": "staged copies"}.get,
-         "transport"),
-        ("wait between two steps", "community", GAPS_S["vllm"][::-2], lambda s: f"{s / MS:.3g} ms", "gap_s"),
-        _ranged("bandwidth of the link", shm["link_bytes_per_s"], lambda b: f"{_gb(b)}/s", "link_bytes_per_s"),
+        ("latency of an all-reduce, same transport", *latency, _of(US, "µs"), "allreduce_latency_s"),
+        ("transport", "community", tuple(words), words.get, "transport"),
+        ("wait between two steps", "community", GAPS_S["vllm"][::-2], _of(MS, "ms"), "gap_s"),
+        ("bandwidth of the link", *bandwidth, _of(GB, "GB/s"), "link_bytes_per_s"),
         ("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, "context_tokens")))
 
 
 def context_swings():
     """Tokens of FP8 cache that fit on two RTX 5060 Ti, before the model's own limit."""
-    sold = GPU.numbers["reported_bytes"].kind, (GPU.vram_bytes, GPU.reported_bytes)
-    gib = lambda b: f"{b / GIB:.4g} GiB"
+    reported, gib = GPU.numbers["reported_bytes"], lambda b: f"{b / GIB:.4g} GiB"
     return _swings(lambda **more: setting(kv_element_bytes=1, **more).pool_tokens, (
-        _ranged("size of the build", MODEL.numbers["weights_bytes"], _gb, "weights_bytes"),
-        _ranged("graphs, activations, buffers", OVERHEAD, gib, "overhead_bytes"),
-        ("memory: nominal or as reported", *sold, gib, "vram_bytes"),
+        ("size of the build", *_ranged(MODEL.numbers["weights_bytes"]), _of(GB, "GB"), "weights_bytes"),
+        ("graphs, activations, buffers", *_ranged(OVERHEAD), gib, "overhead_bytes"),
+        ("memory: nominal or as reported", reported.kind, (GPU.vram_bytes, reported.base), gib, "vram_bytes"),
         ("utilisation", "choice", (0.9, 0.95), "{:.2f}".format, "utilisation_frac")))

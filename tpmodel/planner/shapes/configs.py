@@ -17,8 +17,9 @@ KINDS = {"full": "full_attention attention * global global_attention deepseek_sp
 NAMES = {name: kind for kind, names in KINDS.items() for name in names.split()}
 FFN_ONLY = {"moe": "moe", "E": "moe", "mlp": "dense", "-": "dense"}
 LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+# rules that a list of layers makes idle
 RULES = ("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval", "no_rope_layers",
-         "no_rope_layer_interval", "attn_layer_indices", "max_window_layers", "use_sliding_window")  # a list makes idle
+         "no_rope_layer_interval", "attn_layer_indices", "max_window_layers", "use_sliding_window")
 LINEAR = "which a model with linear attention needs"
 STATE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0}
 
@@ -90,7 +91,8 @@ def state_of(f):
             raise ValueError("config.json has no linear_attn_config.num_heads or head_dim, which this model needs")
         return State("kda", heads, d, heads, d, g.integer("short_conv_kernel_size", 4, 1), 4.0)
     if f.get("linear_num_value_heads"):
-        shape = "gdn_value_heads", "gdn_value_elements", "gdn_key_heads", "gdn_key_elements", "convolution"
+        shape = ("linear_num_value_heads", "linear_value_head_dim", "linear_num_key_heads", "linear_key_head_dim",
+                 "convolution")
         return State("gdn", *map(f, shape), STATE_BYTES[dtype])
     inner = f("mamba_expand", 2) * f("hidden")
     if any(f.get(key) for key in FIELDS["mamba_heads"]):
@@ -102,21 +104,26 @@ def state_of(f):
 
 def layers_of(f, kinds):
     """The Layers of each layer, in order."""
-    heads, latent = f("heads"), f("latent", 0, 0)
+    heads, latent = f("heads"), f("kv_lora_rank", 0, 0)
     kv = f("kv_heads", heads)
-    d = f("head_elements", 0) or (1 if latent else _divided(f("hidden"), heads))
+    d = f("head_elements", 1 if latent else 0)
+    if not d:
+        d, rest = divmod(f("hidden"), heads)
+        if rest:
+            wanted = f"a multiple of num_attention_heads = {heads} where head_dim is not given"
+            raise refuse("hidden_size", f("hidden"), wanted)
     made = {"none": Layers("none")}
     if latent:  # the heads' own sizes count in a prompt, the latent in the cache
-        index, rope, nope = f("index_elements", 0, 0), f("rope"), f("nope")
-        made["full"] = Layers("latent", head_elements=nope + rope, value_head_elements=f("value_head_elements", nope),
+        index, rope, nope = f("index_head_dim", 0, 0), f("qk_rope_head_dim"), f("qk_nope_head_dim")
+        made["full"] = Layers("latent", head_elements=nope + rope, value_head_elements=f("v_head_dim", nope),
                               latent_elements=latent, rope_elements=rope, index_elements=index)
     else:
         full_d, full_kv = f.integer("global_head_dim", d, 1), f.integer("num_global_key_value_heads", kv, 1)
-        made["full"] = Layers("full", full_kv, full_d, f("value_head_elements", full_d))
+        made["full"] = Layers("full", full_kv, full_d, f("v_head_dim", full_d))
     if "window" in kinds or "chunk" in kinds:
         d = f.integer("swa_head_dim", d, 1)
         kv = f.integer("swa_num_key_value_heads", kv, 1)
-        value = f.integer("swa_v_head_dim", f("value_head_elements", d), 1)
+        value = f.integer("swa_v_head_dim", f("v_head_dim", d), 1)
         made |= {kind: Layers(kind, kv, d, value, f(f"{kind}_tokens")) for kind in ("window", "chunk") if kind in kinds}
     if "state" in kinds:
         made["state"] = Layers("state", state=state_of(f))
@@ -130,12 +137,6 @@ def layers_of(f, kinds):
     shared = replace(made["full"], index_elements=0)
     return tuple(shared if (kind, indexer) == ("full", "shared") else made[kind]
                  for kind, indexer in zip(kinds, indexers))
-
-
-def _divided(hidden, heads):
-    if hidden % heads:
-        raise refuse("hidden_size", hidden, f"a multiple of num_attention_heads = {heads} where head_dim is not given")
-    return hidden // heads
 
 
 @dataclass(frozen=True)
@@ -168,16 +169,12 @@ class ModelConfig:
             "state_element_bytes": state.element_bytes, "native_tokens": self.native_tokens,
             "parameters": self.parameters, "idle_parameters": self.parameters - self.text_parameters}
 
-    @property
-    def kinds(self):
-        """How many layers of each kind."""
-        return dict(Counter(layer.kind for layer in self.order))
-
     def total(self, *, without=(), read=False, size=False):
         """Parameters (or bytes, with `size`) of all modules but `without`; with `read`, what one decode step reads."""
         return math.fsum((m.bytes if size else m.parameters) * (m.read if read else 1)
                          for m in self.modules if m.name not in without)
 
+    kinds = property(lambda self: dict(Counter(layer.kind for layer in self.order)), doc="Layers of each kind.")
     parameters = property(lambda self: self.total(), doc="All parameters, vision tower and MTP layers among them.")
     text_parameters = property(lambda self: self.total(without=("vision", "mtp")), doc="Of the language model alone.")
     weights_bytes = property(lambda self: self.total(size=True), doc="The build, all modules.")

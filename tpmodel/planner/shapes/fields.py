@@ -9,13 +9,12 @@ from ... import inputs
 LARGEST_FILE = 32_000_000
 MOST = {"layers": 1000, "any": 10**9}
 
-# our name -> names that configs use
+# our name -> names that configs use; what all call alike goes by its own name
 FIELDS = {name: tuple(keys.split()) for name, keys in {
-    "layers": "num_hidden_layers n_layer n_layers num_layers", "hidden": "hidden_size n_embd d_model",
-    "heads": "num_attention_heads n_head n_heads",
+    "layers": "num_hidden_layers n_layer n_layers num_layers",
+    "hidden": "hidden_size n_embd d_model", "heads": "num_attention_heads n_head n_heads",
     "kv_heads": "num_key_value_heads num_kv_heads num_attention_groups multi_query_group_num",
-    "head_elements": "head_dim attention_head_dim kv_channels", "value_head_elements": "v_head_dim",
-    "vocabulary": "vocab_size padded_vocab_size",
+    "head_elements": "head_dim attention_head_dim kv_channels", "vocabulary": "vocab_size padded_vocab_size",
     "native_tokens": "max_position_embeddings n_positions max_seq_len seq_length model_max_length",
     "intermediate": "intermediate_size ffn_hidden_size n_inner",
     "window_tokens": "sliding_window sliding_window_size", "chunk_tokens": "attention_chunk_size",
@@ -27,13 +26,9 @@ FIELDS = {name: tuple(keys.split()) for name, keys in {
     "shared_intermediate": "shared_expert_intermediate_size moe_shared_expert_intermediate_size "
                            "shared_intermediate_size share_expert_dim",
     "expert_hidden": "moe_latent_size routed_expert_hidden_size",
-    "latent": "kv_lora_rank", "rope": "qk_rope_head_dim", "nope": "qk_nope_head_dim", "q_latent": "q_lora_rank",
-    "index_heads": "index_n_heads", "index_elements": "index_head_dim",
-    "gdn_value_heads": "linear_num_value_heads", "gdn_key_heads": "linear_num_key_heads",
-    "gdn_value_elements": "linear_value_head_dim", "gdn_key_elements": "linear_key_head_dim",
     "mamba_heads": "mamba_num_heads mamba_n_heads", "mamba_head_elements": "mamba_head_dim mamba_d_head",
     "mamba_groups": "mamba_n_groups n_groups", "mamba_state": "ssm_state_size mamba_d_state",
-    "mamba_expand": "mamba_expand expand", "dt_rank": "mamba_dt_rank",
+    "mamba_expand": "mamba_expand expand",
     "convolution": "linear_conv_kernel_dim conv_kernel mamba_d_conv",
     "mtp": "mtp_num_hidden_layers num_nextn_predict_layers",
 }.items()}
@@ -104,14 +99,15 @@ class Fields:
         return frozenset(value)
 
     def __call__(self, name, default=None, least=1):
-        """The field `name` of FIELDS; without a default it must be there."""
-        for key in FIELDS[name]:
+        """The field `name`; without a default it must be there."""
+        keys = FIELDS.get(name, (name,))
+        for key in keys:
             if self.get(key) is not None:
-                self.seen.update(FIELDS[name])
+                self.seen.update(keys)
                 return self.integer(key, least=least, most=MOST.get(name, MOST["any"]))
         if default is None:
             model = self.family or "no model_type"
-            raise ValueError(f"config.json has no {FIELDS[name][0]}, which this model ({model}) needs")
+            raise ValueError(f"config.json has no {keys[0]}, which this model ({model}) needs")
         return default
 
     def listed(self, key, length):

@@ -33,10 +33,9 @@ class Layers:
     index_elements: int = 0
     state: State = None
 
-    @property
-    def product_elements(self):
-        """Head size that counts in the arithmetic of attention: queries meet keys, weights meet values."""
-        return (self.head_elements + self.value_head_elements) / 2
+    product_elements = property(
+        lambda self: (self.head_elements + self.value_head_elements) / 2,
+        doc="Head size that counts in the arithmetic of attention: queries meet keys, weights meet values.")
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,7 @@ class Module:
     bits: float
     read: float
 
-    @property
-    def bytes(self):
-        """Size with scales."""
-        return self.parameters * self.bits / 8
+    bytes = property(lambda self: self.parameters * self.bits / 8, doc="Size with scales.")
 
 
 def spread(counts, total):

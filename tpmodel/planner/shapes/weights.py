@@ -21,7 +21,7 @@ def attention(f, layer):
     """{projection: parameters} of one attention layer."""
     hidden, heads = f("hidden"), f("heads")
     if layer.kind == "latent":
-        nope, rope, value, query = f("nope"), layer.rope_elements, f("value_head_elements"), f("q_latent", 0, 0)
+        nope, rope, value, query = f("qk_nope_head_dim"), layer.rope_elements, f("v_head_dim"), f("q_lora_rank", 0, 0)
         latent, wide = layer.latent_elements, heads * (nope + rope)
         found = {"q_a_proj": hidden * query, "q_b_proj": query * wide} if query else {"q_proj": hidden * wide}
         found |= {"kv_a_proj_with_mqa": hidden * (latent + rope), "kv_b_proj": latent * heads * (nope + value),
@@ -29,7 +29,7 @@ def attention(f, layer):
         if f.flag("mla_use_output_gate"):
             found["g_proj"] = hidden * heads * value
         if d := layer.index_elements:
-            n = f("index_heads")
+            n = f("index_n_heads")
             found |= {"indexer.wq_b": query * n * d, "indexer.wk": hidden * d, "indexer.weights_proj": hidden * n}
         return found
     if layer.kind in ("window", "chunk"):
@@ -62,7 +62,7 @@ def recurrent(f, state):
     if state.family == "mamba2":
         return {"in_proj": hidden * (2 * inner + 2 * keys + heads), "out_proj": inner * hidden,
                 "conv1d": (inner + 2 * keys) * (taps + 1), "bias": inner + 3 * heads}
-    rank, size = f("dt_rank", -(-hidden // 16)), state.key_elements
+    rank, size = f("mamba_dt_rank", -(-hidden // 16)), state.key_elements
     return {"in_proj": hidden * 2 * inner, "x_proj": inner * (rank + 2 * size), "dt_proj": rank * inner + inner,
             "out_proj": inner * hidden, "conv1d": inner * (taps + 1), "bias": inner * size + inner}
 
