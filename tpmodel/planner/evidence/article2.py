@@ -110,15 +110,10 @@ WEIGHTS = {
     "a2.pp2014_first": lambda v: stage_gib(v, 20, 1), "a2.pp2014_last": lambda v: stage_gib(v, 14),
     "a2.offload_weights": lambda v: stage_gib(v, v.layers - v.offloaded_layers, 1),
 }
-
-
-def gib(form):
-    """(low, computed, high) GiB over the range of what loading takes beside the weights."""
-    return tuple(form(view(loaded_extra_bytes=extra)) for extra in MODEL.numbers["loaded_extra_bytes"].base_range)
-
-
-PREDICTED = {
-    **{name: lambda form=form: gib(form) for name, form in WEIGHTS.items()},
+EXTRA_BYTES = MODEL.numbers["loaded_extra_bytes"].base_range  # what loading takes beside the weights
+PREDICTED = {  # claim -> (low, computed, high)
+    **{name: lambda form=form: tuple(form(view(loaded_extra_bytes=extra)) for extra in EXTRA_BYTES)
+       for name, form in WEIGHTS.items()},
     **{f"a2.{way}_{length}": lambda way=way, length=length: speeds(way, length)
        for way in PASSES for length in (64, 512, 2048, 4096, 8192)},
 }

@@ -50,7 +50,13 @@ def _step(line, drafts, end, gap):
     if line.text("cuda_graphs", "yes") != "yes":
         raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    card, link, config = gpu(by_name(line.text("gpu"))), transports.of(line), _config(line, ranks * stages)
+    card, link = gpu(by_name(line.text("gpu"))), transports.of(line)
+    try:
+        config = model_by_name(line.text("model"))
+    except ValueError:
+        if ranks * stages > 1 or line.number("kv_depth_tokens", 0) > SHORT_TOKENS or line.number("spec_tokens"):
+            raise
+        config = None  # not needed: one card, a short cache, no drafts
     v = one_pass.stage(
         card, link, end, **one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE, ranks=ranks, linear_s=0,
         tokens=1 + drafts, context_tokens=line.number("kv_depth_tokens", 0, most=MOST_TOKENS), mfu_frac=1,
@@ -60,16 +66,6 @@ def _step(line, drafts, end, gap):
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
     draft_s = one_pass.draft_view(config, (card,), link, ranks, 1, drafts, end).draft_s if drafts else 0.0
     return v, draft_s, (stages - 1) * one_pass.handover_s(link, v.message_bytes, end)
-
-
-def _config(line, cards):
-    """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
-    try:
-        return model_by_name(line.text("model"))
-    except ValueError:
-        if cards == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
-            return None
-        raise
 
 
 def _cache_bytes(line, config, ranks):

@@ -51,18 +51,13 @@ def predict(line):
         raise ValueError("pp > 1 is predicted for article 2's model only")
     card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
     tokens, engine = line.number("prompt_tokens", least=1, most=MOST_TOKENS), line.text("engine")
-    formats = formats_of(card, line.text("quant"))
+    formats = next(formats for kind, formats in MULTIPLIED.items() if kind in line.text("quant").lower())
+    formats = formats if assume.RATE[formats[-1]] in card.numbers else PLAIN  # 16 bits where the fastest is missing
     chunk = line.number("chunk_tokens", CHUNKS.get(engine, assume.CHUNK_TOKENS), least=1, most=MOST_TOKENS)
     link, placed = transports.of(line), placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
     job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
     rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
     return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
-
-
-def formats_of(card, quant):
-    """What a card multiplies weights of a printed kind in, slow, middle, fast; without the fastest, 16 bits."""
-    found = next(formats for kind, formats in MULTIPLIED.items() if kind in quant.lower())
-    return found if assume.RATE[found[-1]] in card.numbers else PLAIN
 
 
 def _embedding(line):
