@@ -78,11 +78,10 @@ def setting_of(line, layers, rules):
     return Setting(
         rules=rules, ranks=count("tp", 1), stages=stages, kv_dtype=DTYPES.get(dtype, dtype),
         block_tokens=count("block_size", 16), batch_tokens=count("max_num_batched_tokens", 8192),
-        context_tokens=count("max_len", 1), in_flight=given("in_flight_batches"),
-        caching=given("prefix_caching", bool), mode=line.text("mamba_mode") or None,
-        drafts=line.number("spec_tokens", 0, most=10_000), draft_layers=line.number("mtp_layers", 0, most=100),
-        checkpoints=given("ckpt_blocks"), packed=line.text("layout").startswith("B"),
-        hybrid=line.number(MANAGER, 0 if off else 1, most=1) == 1)
+        context_tokens=count("max_len", 1), in_flight=given("in_flight_batches"), caching=given("prefix_caching", bool),
+        mode=line.text("mamba_mode") or None, drafts=line.number("spec_tokens", 0, most=10_000),
+        draft_layers=line.number("mtp_layers", 0, most=100), checkpoints=given("ckpt_blocks"),
+        packed=line.text("layout").startswith("B"), hybrid=line.number(MANAGER, 0 if off else 1, most=1) == 1)
 
 
 def _oracle(line):
