@@ -5,8 +5,8 @@ main memory (12.2 and 7.0 GB/s), which the article measured apart from the model
 numbers, `loaded_extra_bytes` (0.125 GiB, for seven weights) and `mfu_frac` (0.95 for both cards, for 25 speeds).
 
 A speed's range: low with mfu 0.85 and the all-reduce at 2.95 GB/s; high with the rates at the upper end of their own
-estimate (cards clock above their rated boost) and what can overlap hidden: the hand-over of a pipeline and the copies of
-offload, but no all-reduce, since the next layer waits for the sum.
+estimate (cards clock above their rated boost) and what can overlap hidden: the hand-over of a pipeline and the copies
+of offload, but no all-reduce, since the next layer waits for the sum.
 """
 
 from ...formula import ops
@@ -16,19 +16,18 @@ from .rows import printed
 from .unequal import CARDS, COPIES, LINK, MODEL, OFFLOAD_GIB, batch, setting
 
 RECIPES = {"offload_bytes": lambda v: OFFLOAD_GIB * GIB}
-PLACES = {"first_flop_per_s": "5080", "last_flop_per_s": "5060"}
-RATES = {place: CARDS[card].bf16_flop_per_s for place, card in PLACES.items()}
-PATHS = {"5080": "first_copy_bytes_per_s", "5060": "last_copy_bytes_per_s"}
+PLACES = {"5080": "first", "5060": "last"}
 
 
 def view(length=512, **more):
     """Article 2's machine at a nominal document length, the RTX 5080 first."""
-    return setting(RECIPES, **{**RATES, **copies(COPIES), **batch(length), **more})
+    rates = {f"{place}_flop_per_s": CARDS[card].bf16_flop_per_s for card, place in PLACES.items()}
+    return setting(RECIPES, **{**rates, **copies(COPIES), **batch(length), **more})
 
 
 def copies(paths):
     """The rates of the copies from main memory to both cards, as names of a view."""
-    return {name: paths[card].copy_bytes_per_s for card, name in PATHS.items()}
+    return {f"{place}_copy_bytes_per_s": paths[card].copy_bytes_per_s for card, place in PLACES.items()}
 
 
 def stage_s(v, layers, rate):
@@ -59,12 +58,12 @@ def turned(v):
 
 
 def copy_s(v, card):
-    return v(pipeline.copy_s, copy_bytes_per_s=getattr(v, PATHS[card]))
+    return v(pipeline.copy_s, copy_bytes_per_s=getattr(v, f"{PLACES[card]}_copy_bytes_per_s"))
 
 
 def alone_s(v, card):
     """The arithmetic of the whole model on one card."""
-    return stage_s(v, v.layers, {"5080": v.first_flop_per_s, "5060": v.last_flop_per_s}[card])
+    return stage_s(v, v.layers, getattr(v, f"{PLACES[card]}_flop_per_s"))
 
 
 def offload_s(v, card):
@@ -72,9 +71,10 @@ def offload_s(v, card):
 
 
 def split_passes(first, swapped=False):
-    """(time of a batch, the same with a hidden hand-over) of a pipeline with `first` layers on its first card; swapped: the other card first."""
+    """(time of a batch, the same with a hidden hand-over) of a pipeline with `first` layers on its first card."""
     order = turned if swapped else lambda v: v
-    return tuple(lambda v, form=form: pipeline_s(order(v), first, form) for form in (pipeline.pipeline_s, pipeline.pipeline_overlapped_s))
+    return tuple(lambda v, form=form: pipeline_s(order(v), first, form)
+                 for form in (pipeline.pipeline_s, pipeline.pipeline_overlapped_s))
 
 
 PASSES = {  # configuration -> (time of a batch, the same with hidden what can be hidden)
@@ -92,8 +92,10 @@ def speed(v, seconds):
 def speeds(way, length, **more):
     """(low, computed, high) tokens a second of one configuration, or of such a pair of times."""
     nothing, hidden = PASSES[way] if isinstance(way, str) else way
-    slow = {"mfu_frac": MODEL.numbers["mfu_frac"].base_range[0], "link_bytes_per_s": LINK.numbers["link_bytes_per_s"].base_range[0]}
-    fast = {place: CARDS[card].numbers["bf16_flop_per_s"].base_range[2] for place, card in PLACES.items()}
+    slow = {"mfu_frac": MODEL.numbers["mfu_frac"].base_range[0],
+            "link_bytes_per_s": LINK.numbers["link_bytes_per_s"].base_range[0]}
+    fast = {f"{place}_flop_per_s": CARDS[card].numbers["bf16_flop_per_s"].base_range[2]
+            for card, place in PLACES.items()}
     return tuple(speed(view(length, **at, **more), how) for at, how in ((slow, nothing), ({}, nothing), (fast, hidden)))
 
 
@@ -104,25 +106,16 @@ def stage_gib(v, layers, tables=0):
 WEIGHTS = {
     "a2.tp_weights": lambda v: v(weights.tp_rank_bytes) / GIB,
     "a2.whole_weights": lambda v: stage_gib(v, v.layers, 1),
-    "a2.pp1717_first": lambda v: stage_gib(v, 17, 1),
-    "a2.pp1717_last": lambda v: stage_gib(v, 17),
-    "a2.pp2014_first": lambda v: stage_gib(v, 20, 1),
-    "a2.pp2014_last": lambda v: stage_gib(v, 14),
+    "a2.pp1717_first": lambda v: stage_gib(v, 17, 1), "a2.pp1717_last": lambda v: stage_gib(v, 17),
+    "a2.pp2014_first": lambda v: stage_gib(v, 20, 1), "a2.pp2014_last": lambda v: stage_gib(v, 14),
     "a2.offload_weights": lambda v: stage_gib(v, v.layers - v.offloaded_layers, 1),
 }
-
-
-def gib(form):
-    """(low, computed, high) GiB over the range of what loading takes beside the weights."""
-    return tuple(form(view(loaded_extra_bytes=extra)) for extra in MODEL.numbers["loaded_extra_bytes"].base_range)
-
-
-MEASURED_AT = {"tp": (64, 512, 2048, 4096, 8192), "pp2014": (64, 512, 2048, 4096, 8192),
-               **{name: (64, 512, 2048, 8192) for name in ("pp1717", "pp1717r", "off5080", "off5060")}}
-PREDICTED = {
-    **{name: (lambda form=form: gib(form)) for name, form in WEIGHTS.items()},
-    **{f"a2.{name}_{length}": (lambda n=name, at=length: speeds(n, at))
-       for name, lengths in MEASURED_AT.items() for length in lengths},
+EXTRA_BYTES = MODEL.numbers["loaded_extra_bytes"].base_range  # what loading takes beside the weights
+PREDICTED = {  # claim -> (low, computed, high)
+    **{name: lambda form=form: tuple(form(view(loaded_extra_bytes=extra)) for extra in EXTRA_BYTES)
+       for name, form in WEIGHTS.items()},
+    **{f"a2.{way}_{length}": lambda way=way, length=length: speeds(way, length)
+       for way in PASSES for length in (64, 512, 2048, 4096, 8192)},
 }
 OUTLIERS = ("a2.off5080_512",)
 
@@ -150,13 +143,15 @@ def relative_speed(length):
 
 
 COMPUTED = {
-    **{f"a2.docs_{name}": (lambda name=name: documents(name)) for name in MEASURED_AT},
-    "a2.hours_pp": lambda: 1e5 / documents("pp2014") / HOUR,
-    "a2.hours_tp": lambda: 1e5 / documents("tp") / HOUR,
-    **{f"a2.req_{card}": (lambda card=card: memory.budget_bytes(CARDS[card].reported_bytes, 0.97) / GIB) for card in CARDS},
+    **{f"a2.docs_{way}": lambda way=way: documents(way) for way in PASSES},
+    "a2.hours_pp": lambda: 1e5 / documents("pp2014") / HOUR, "a2.hours_tp": lambda: 1e5 / documents("tp") / HOUR,
+    **{f"a2.req_{name}": lambda card=card: memory.budget_bytes(card.reported_bytes, 0.97) / GIB
+       for name, card in CARDS.items()},
 }
 VERDICTS = {
     "a2.hours_tp": ("loose", None, "4.3 hours; the pipeline's 2.0 is rounded by less"),
-    "a2.off5080_512": ("", None, "an outlier the article leaves open: the same card is faster at 64 and at 2048; left out of the summary"),
-    "a2.tp_weights": ("", None, "0.02 GiB less than the whole table of rotary positions on each card would make it; unexplained"),
+    "a2.off5080_512": ("", None, "an outlier the article leaves open: the same card is faster at 64 and at 2048; "
+                                 "left out of the summary"),
+    "a2.tp_weights": ("", None, "0.02 GiB less than the whole table of rotary positions on each card would make it; "
+                                "unexplained"),
 }

@@ -19,30 +19,25 @@ class Case:
     mid: float
     high: float
     measured: float
-    note: str
     source: str
     engine: str
     group: str  # rows of one person on one machine
     parts_s: tuple  # of the middle: reads at the full bandwidth, all-reduces, wait
 
-    @property
-    def inside(self):
-        """Whether the measured rate lies between low and high."""
-        return self.low <= self.measured <= self.high
+    inside = property(lambda self: self.low <= self.measured <= self.high, doc="Whether the range holds the rate.")
 
 
 @lru_cache(maxsize=None)
 def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts, with its prediction, if wanted without the engine's wait between steps.
+    """Every row of data/decode_cases.csv that counts, predicted with or without the engine's wait between steps.
 
     A short prompt in an empty cell counts as an empty cache.
     """
     found = []
     for row in own_table("decode")[0]:
         if row.text("use") == "gate":
-            (low, mid, high), _ = predict(row, gap)
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
-            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), low, mid, high, float(row["tokens_per_s"]),
-                              row["note"], row["source"], row["engine"], row["group"], parts_s(row)))
+            found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
+                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], parts_s(row)))
     return tuple(found)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import import_module, resources
@@ -12,16 +13,11 @@ from ... import inputs
 KINDS = ("kv", "comm", "decode", "prefill")
 COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says nothing is all counted
 LARGEST_FILE = 20_000_000
-MOST = inputs.MOST  # of a measured value: what is larger overflows in its error
-
-
-class Unusable(ValueError):
-    """A row that cannot be predicted, and why."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity of one case. `low` and `high` bound what the inputs, as printed, allow."""
+    """One quantity of one case; `low` and `high` bound what the inputs, as printed, allow; `json()` is it as a dict."""
 
     id: str
     quantity: str
@@ -35,9 +31,7 @@ class Row:
     status: str
     note: str
 
-    def json(self):
-        """The row as a dict of plain values."""
-        return asdict(self)
+    json = asdict
 
 
 class Cells(dict):
@@ -48,76 +42,79 @@ class Cells(dict):
         return (self.get(name) or "").strip() or default
 
     def number(self, name, default=None, whole=True, least=0, most=2.0**53):
-        """The cell as a number from `least` to `most`; `default` where it is empty. Without a default an empty cell is an error."""
+        """The cell as a number from `least` to `most`; `default` where it is empty, which is an error without one."""
         text = self.text(name)
+        if not text and default is None:
+            raise ValueError(f"{name} is empty")
         if not text:
-            if default is None:
-                raise Unusable(f"{name} is empty")
             return default
         value = inputs.as_real(text)
         if value is None or not least <= value <= most or whole and value % 1:
-            raise Unusable(str(inputs.refused(name, text, f"it must be a {'whole ' * whole}number from {least:g} to {most:g}")))
+            kind = "whole number" if whole else "number"
+            raise inputs.refused(name, text, f"it must be a {kind} from {least:g} to {most:g}")
         return int(value) if whole else value
 
 
 def read_table(path):
-    """The lines of a CSV file as Cells; anything else is a ValueError."""
-    return parse_table(inputs.read_text(path, "file", LARGEST_FILE, "a CSV table of cases in UTF-8"), Path(path).name)
-
-
-def parse_table(text, name):
-    """(names of the columns, the lines as Cells) of the text of a CSV file; anything else is a ValueError."""
+    """(names of the columns, the lines as Cells) of a CSV file; anything else is a ValueError."""
+    text, name = inputs.read_text(path, "file", LARGEST_FILE, "a CSV table of cases in UTF-8"), Path(path).name
+    reader, lines = csv.DictReader(io.StringIO(text, newline=""), restkey="", strict=True), []
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), restkey="", strict=True)
-        lines = []
         for line in reader:
             if "" in line and "" not in reader.fieldnames:
-                raise ValueError(f"{name}: line {reader.line_num} has more cells than the header has names: quote a cell with a comma in it")
+                raise ValueError(f"{name}: line {reader.line_num} has more cells than the header has names: "
+                                 "quote a cell with a comma in it")
             lines.append(Cells({k: v for k, v in line.items() if k}))
     except csv.Error as error:
         raise ValueError(f"{name} is not a CSV table in UTF-8: {error}") from None
     if not reader.fieldnames or not lines:
         raise ValueError(f"{name} holds no rows")
-    twice = sorted({column for column in reader.fieldnames if column and reader.fieldnames.count(column) > 1})
+    twice = sorted(column for column, times in Counter(reader.fieldnames).items() if column and times > 1)
     if twice:
         raise ValueError(f"{name} has more than one column {', '.join(twice)}")
     return reader.fieldnames, lines
 
 
 def need_columns(columns, needed):
-    """A missing column is an error that lists what is missing."""
-    missing = [name for name in needed if name not in columns]
+    """A missing column is an error that lists what is missing; `needed` names them with spaces between."""
+    missing = [name for name in needed.split() if name not in columns]
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}")
 
 
 def judge(line, quantity, prediction, note=""):
     """The Row of one quantity; `prediction` is (low, predicted, high), or text that says why there is none."""
-    text = line.text(quantity)
-    use, name = line.text("use"), line.text("id", "?")
+    measured = error_frac = inside = None
     try:
-        measured = line.number(quantity, whole=False, least=-MOST, most=MOST) if text else None
-    except Unusable as error:
-        measured, prediction = None, str(error)
-    if isinstance(prediction, str):
-        return Row(name, quantity, None, None, None, measured, None, None, use, "skipped", prediction)
-    low, predicted, high = prediction
-    if measured is None:
-        return Row(name, quantity, predicted, low, high, None, None, None, use, "skipped", f"no measured value; {note}".rstrip("; "))
-    error = predicted / measured - 1 if abs(measured) > 1 / MOST else 0.0 if predicted == measured else None
-    inside = low <= measured <= high
-    return Row(name, quantity, predicted, low, high, measured, error, inside, use, "ok" if inside else "miss", note)
+        if line.text(quantity):
+            measured = line.number(quantity, whole=False, least=-inputs.MOST, most=inputs.MOST)
+    except ValueError as error:
+        prediction = str(error)
+    low, predicted, high = (None,) * 3 if isinstance(prediction, str) else prediction
+    status = "skipped"
+    if predicted is None:
+        note = prediction
+    elif measured is None:
+        note = f"no measured value; {note}".rstrip("; ")
+    else:
+        inside = low <= measured <= high
+        status = "ok" if inside else "miss"
+        if abs(measured) > 1 / inputs.MOST:
+            error_frac = predicted / measured - 1
+        elif predicted == measured:
+            error_frac = 0.0
+    return Row(line.text("id", "?"), quantity, predicted, low, high, measured, error_frac, inside, line.text("use"),
+               status, note)
 
 
 def judged(lines, quantity, predict):
-    """The Rows of one quantity; `predict` gives ((low, predicted, high), note) of a line, or raises Unusable."""
+    """The Rows of one quantity; `predict` gives ((low, predicted, high), note) of a line, or raises why it cannot."""
     found = []
     for line in lines:
         try:
-            prediction, note = predict(line)
-        except Unusable as error:
-            prediction, note = str(error), ""
-        found.append(judge(line, quantity, prediction, note))
+            found.append(judge(line, quantity, *predict(line)))
+        except ValueError as error:
+            found.append(judge(line, quantity, str(error)))
     return found
 
 
@@ -129,19 +126,22 @@ def own_table(kind):
 
 
 def check(kind, path):
-    """(rows, summary) for the table at `path`. `failed` is None or why the check is no success: a counted row misses, or there are
-    counted lines and not one could be compared. A table whose every line says that it does not count passes."""
+    """(rows, summary) for the table at `path`; `failed` is None or why the check is no success.
+
+    That is where a counted row misses, or where there are counted lines and not one could be compared. A table whose
+    every line says that it does not count passes.
+    """
     if kind not in KINDS:
         raise ValueError(f"check {kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
     columns, lines = read_table(path)
     rows = import_module(f".checks_{kind}", __package__).rows(columns, lines)
     gate = [row for row in rows if row.use in COUNTED]
-    count = lambda status: sum(row.status == status for row in gate)
+    count = Counter(row.status for row in gate)
     errors = sorted(abs(row.error_frac) for row in gate if row.error_frac is not None)
-    failed = f"{count('miss')} of {len(gate)} counted rows miss" if count("miss") else None
-    if any(line.text("use") in COUNTED for line in lines) and count("skipped") == len(gate):
+    failed = f"{count['miss']} of {len(gate)} counted rows miss" if count["miss"] else None
+    if any(line.text("use") in COUNTED for line in lines) and count["skipped"] == len(gate):
         why = next((row.note for row in gate if row.predicted is None), "no measured value")
         failed = f"nothing was checked: not one counted line could be compared, the first because: {why}"
-    return rows, {"rows": len(rows), "gate": len(gate), "ok": count("ok"), "miss": count("miss"), "skipped": count("skipped"), "failed": failed,
-                  "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
+    return rows, {"rows": len(rows), "gate": len(gate), **{name: count[name] for name in ("ok", "miss", "skipped")},
+                  "failed": failed, "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
                   "worst_abs_error_frac": errors[-1] if errors else None}

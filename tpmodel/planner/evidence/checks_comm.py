@@ -1,32 +1,32 @@
 """Collectives between GPUs as people timed them, against the link of the catalog that the row names.
 
-Read are transport, slot, GPUs, collective and message, never the time. Nothing is fitted to a row; the range is the link's own.
+Read are transport, slot, GPUs, collective and message, never the time. Nothing is fitted to a row: the range is the
+link's own.
 """
 
 from ...formulas import collectives
 from ..plan import wire
 from ..plan.assume import ENDS
 from . import transports
-from .checks import Unusable, judged, need_columns
+from .checks import judged, need_columns
 
-QUANTITY = "time_s"
 HALVES = ("all_gather", "reduce_scatter")  # half of an all-reduce each; message_bytes is the whole tensor
 
 
 def rows(columns, lines):
     """The Rows of a table with the columns of comm_cases.csv."""
-    need_columns(columns, ("id", "gpu", "ranks", "link", "collective", "message_bytes"))
-    return judged(lines, QUANTITY, predict)
+    need_columns(columns, "id gpu ranks link collective message_bytes")
+    return judged(lines, "time_s", predict)
 
 
 def predict(line):
     """((low, middle, high) in s, the link's key) of one row."""
     collective, ranks = line.text("collective"), line.number("ranks", least=2, most=transports.MOST_RANKS)
     message, link = line.number("message_bytes", whole=False), transports.of(line)
-    if collective == "all_reduce":
-        times = [wire.allreduce_s(link, message, ranks, end) for end in range(len(ENDS))]
-    elif collective in HALVES:
-        times = [wire.allreduce_s(link, message / collectives.HOPS_PER_ROUND, ranks, end) for end in range(len(ENDS))]
-    else:
-        raise Unusable(f"collective = {collective[:40]!r} is not predicted: it must be all_reduce, {' or '.join(HALVES)}")
-    return tuple(reversed(times)), f"link {link.key}"
+    if collective in HALVES:
+        message /= collectives.HOPS_PER_ROUND
+    elif collective != "all_reduce":
+        raise ValueError(f"collective = {collective[:40]!r} is not predicted: "
+                       f"it must be all_reduce, {' or '.join(HALVES)}")
+    times = tuple(wire.allreduce_s(link, message, ranks, end) for end in reversed(range(len(ENDS))))
+    return times, f"link {link.key}"

@@ -13,34 +13,34 @@ from ..engine.versions import Setting
 from ..plan import assume, one_pass
 from ..shapes.models import by_name as model_by_name
 from . import transports
-from .checks import Unusable, judged, need_columns
+from .checks import judged, need_columns
 from .measured import MIDDLE
 
-QUANTITY = "tokens_per_s"
-KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32, "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}  # llama.cpp adds a scale per 32
+KV_BYTES = {"q4_0": 18 / 32, "q8_0": 34 / 32,  # llama.cpp adds a scale per 32
+            "int8": 1, "fp8": 1, "bf16": 2, "f16": 2, "auto": 2, "n/s": 2}
 SHORT_TOKENS = 1024  # a cache that one card reads in no time beside its weights
 MOST_TOKENS, MOST_GB, MOST_DRAFTS = 10**8, 10**5, 16
-UNKNOWN_SHAPE = {"hidden": 1, "heads": 1, "full_layers": 0, "head_elements": 1, "allreduces": 0}  # of a model on one card, which sends nothing
+UNKNOWN_SHAPE = {"hidden": 1, "heads": 1, "full_layers": 0, "head_elements": 1, "allreduces": 0}  # of one card
 
 
 def rows(columns, lines):
     """The Rows of a table with the columns of decode_cases.csv."""
-    need_columns(columns, ("id", "model", "weight_read_gb", "gpu", "tp", "pp", "link", "engine", "spec_tokens", "kv_dtype"))
-    return judged(lines, QUANTITY, predict)
+    need_columns(columns, "id model weight_read_gb gpu tp pp link engine spec_tokens kv_dtype")
+    return judged(lines, "tokens_per_s", predict)
 
 
 def predict(line, gap=True):
-    """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never lets the GPU wait."""
-    rates, drafts = [], line.number("spec_tokens", most=MOST_DRAFTS)
+    """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never makes it wait."""
+    rates, drafts, accepted = [], line.number("spec_tokens", most=MOST_DRAFTS), assume.ACCEPTANCE
     for end in range(len(assume.ENDS)):
         v, draft_s, handover_s = _step(line, drafts, end, gap)
-        rates.append(speculation.round_tokens(drafts, assume.ACCEPTANCE[end]) / (v.pass_s + handover_s + drafts * draft_s))
-    note = f"a draft is accepted with a chance of {assume.ACCEPTANCE[0]} to {assume.ACCEPTANCE[-1]}" if drafts else ""
-    return tuple(rates), note
+        round_s = v.pass_s + handover_s + drafts * draft_s
+        rates.append(speculation.round_tokens(drafts, accepted[end]) / round_s)
+    return tuple(rates), f"a draft is accepted with a chance of {accepted[0]} to {accepted[-1]}" if drafts else ""
 
 
 def parts_s(line):
-    """(reads at the full bandwidth of the data sheet, all-reduces and hand-overs, wait of the engine) of one step in the middle, without drafts."""
+    """(reads at the full bandwidth, all-reduces and hand-overs, engine's wait) of a middle step without drafts."""
     v, _, handover_s = _step(line, 0, MIDDLE, True)
     return (v.weight_read_s + v.kv_read_s) * v.achieved_frac, v.communication_s + handover_s, v.gap_s
 
@@ -48,46 +48,41 @@ def parts_s(line):
 def _step(line, drafts, end, gap):
     """(one step as a view, time of a draft step, time of all hand-overs) of a row."""
     if line.text("cuda_graphs", "yes") != "yes":
-        raise Unusable("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
+        raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
+    card, link = gpu(by_name(line.text("gpu"))), transports.of(line)
     try:
-        card = gpu(by_name(line.text("gpu")))
-    except ValueError as error:
-        raise Unusable(str(error)) from None
-    link, config = transports.of(line), _config(line, ranks * stages)
-    shape = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE
-    v = one_pass.stage(card, link, end, **shape, ranks=ranks, tokens=1 + drafts, context_tokens=line.number("kv_depth_tokens", 0, most=MOST_TOKENS),
-                       read_bytes=line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB, linear_s=0, mfu_frac=1,
-                       cache_read_bytes=_cache_bytes(line, config, ranks), gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
-    draft_s = one_pass.draft_view(config, (card,), link, ranks, 1, drafts, end).draft_s if drafts and _drafts(config) else 0.0
+        config = model_by_name(line.text("model"))
+    except ValueError:
+        if ranks * stages > 1 or line.number("kv_depth_tokens", 0) > SHORT_TOKENS or line.number("spec_tokens"):
+            raise
+        config = None  # not needed: one card, a short cache, no drafts
+    v = one_pass.stage(
+        card, link, end, **one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE, ranks=ranks, linear_s=0,
+        tokens=1 + drafts, context_tokens=line.number("kv_depth_tokens", 0, most=MOST_TOKENS), mfu_frac=1,
+        read_bytes=line.number("weight_read_gb", whole=False, least=1e-3, most=MOST_GB) * GB,
+        cache_read_bytes=_cache_bytes(line, config, ranks), gap_s=gap * assume.gap_range_s(line.text("engine"))[end])
+    if drafts and not config.draft_layers:
+        raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
+    draft_s = one_pass.draft_view(config, (card,), link, ranks, 1, drafts, end).draft_s if drafts else 0.0
     return v, draft_s, (stages - 1) * one_pass.handover_s(link, v.message_bytes, end)
 
 
-def _drafts(config):
-    if not config.draft_layers:
-        raise Unusable(f"spec_tokens is not predicted: {config.name} has no MTP layer")
-    return True
-
-
-def _config(line, cards):
-    """The shape of the row's model; None where it is not needed: one card, a short cache, no drafts."""
-    try:
-        return model_by_name(line.text("model"))
-    except ValueError as error:
-        if cards == 1 and line.number("kv_depth_tokens", 0) <= SHORT_TOKENS and not line.number("spec_tokens"):
-            return None
-        raise Unusable(str(error)) from None
-
-
 def _cache_bytes(line, config, ranks):
-    """What a step reads of the cache on one GPU: layers with a window hold no more than that; a state is read and written."""
+    """What a step reads of the cache on one GPU: of a layer with a window no more than that; a state is written too."""
     depth, kind = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), line.text("kv_dtype", "n/s")
     if kind not in KV_BYTES:
-        raise Unusable(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
+        raise ValueError(f"kv_dtype = {kind[:40]!r} is not accepted: it must be one of {', '.join(KV_BYTES)}")
     if config is None:
         return 0.0
     if depth and any(layer.kind == "latent" for layer in config.order):
-        raise Unusable("a latent cache is not predicted here")
-    one = lambda layer: memory.kv_bytes_per_token(1, layer.kv_heads, layer.head_elements, KV_BYTES[kind], ranks) * min(depth, layer.window_tokens or depth)
-    return sum(count * (2 * state_bytes(layer.state, Setting(ranks=ranks)) if layer.state else one(layer) if layer.kv_heads else 0.0)
+        raise ValueError("a latent cache is not predicted here")
+
+    def read_bytes(layer):
+        if layer.state:
+            return 2 * state_bytes(layer.state, Setting(ranks=ranks))
+        token = memory.kv_bytes_per_token(1, layer.kv_heads, layer.head_elements, KV_BYTES[kind], ranks)
+        return token * min(depth, layer.window_tokens or depth)
+
+    return sum(count * (read_bytes(layer) if layer.state or layer.kv_heads else 0.0)
                for layer, count in Counter(config.order).items())

@@ -5,17 +5,19 @@ number itself: `holds`; `loose` (right only under a narrow assumption); `wrong`.
 A `predict` row is a measured value beside our prediction; `error_frac` is predicted / measured - 1.
 """
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 
 from . import article1, article2, statements
 from .rows import claims
 
-ARTICLES = (article1, article2, statements)
+COMPUTED = article1.COMPUTED | article2.COMPUTED
+VERDICTS = article1.VERDICTS | article2.VERDICTS | statements.VERDICTS
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of one claim. Numbers are in the claim's own unit."""
+    """What became of one claim. Numbers are in the claim's own unit; `json()` is the finding as a dict."""
 
     id: str
     role: str
@@ -30,23 +32,17 @@ class Finding:
     note: str
     error_frac: float = None
 
-    def json(self):
-        """The finding as a dict of plain values."""
-        return asdict(self)
+    json = asdict
 
 
 def find(claim):
     """The Finding for one claim."""
-    computed = low = high = book_value = error_frac = None
-    verdict = note = ""
-    for article in ARTICLES:
-        if claim.id in article.COMPUTED:
-            computed = float(article.COMPUTED[claim.id]())
-        if claim.id in article.VERDICTS:
-            verdict, book_value, note = article.VERDICTS[claim.id]
-            book_value = float(book_value()) if callable(book_value) else book_value
-        if claim.role == "predict" and claim.id in getattr(article, "PREDICTED", {}):
-            low, computed, high = map(float, article.PREDICTED[claim.id]())
+    low = high = error_frac = None
+    computed = float(COMPUTED[claim.id]()) if claim.id in COMPUTED else None
+    verdict, book_value, note = VERDICTS.get(claim.id, ("", None, ""))
+    book_value = float(book_value()) if callable(book_value) else book_value
+    if claim.role == "predict" and claim.id in article2.PREDICTED:
+        low, computed, high = map(float, article2.PREDICTED[claim.id]())
     if claim.role == "input":
         status = "input"
     elif computed is None:
@@ -55,10 +51,9 @@ def find(claim):
         status, book_value, error_frac = "predicted", computed, computed / claim.value - 1
     else:
         status = "match" if abs(computed - claim.value) <= claim.tolerance * (1 + 1e-12) else "miss"
-        verdict = verdict or "holds"
-        book_value = computed if book_value is None else book_value
-    return Finding(claim.id, claim.role, claim.value, computed, low, high, claim.unit, status, verdict, book_value, note,
-                   error_frac)
+        verdict, book_value = verdict or "holds", computed if book_value is None else book_value
+    return Finding(claim.id, claim.role, claim.value, computed, low, high, claim.unit, status, verdict, book_value,
+                   note, error_frac)
 
 
 def findings():
@@ -72,10 +67,10 @@ def findings():
 
 def summary(found):
     """What became of the rows, in two lines: the predictions' errors, then how many rows of each status."""
-    apart = article2.OUTLIERS
-    rows = sorted((abs(f.error_frac), f.id, f.low <= f.article <= f.high)
-                  for f in found if f.status == "predicted" and f.id not in apart)
-    count = {status: sum(f.status == status for f in found) for status in sorted({f.status for f in found})}
-    return (f"{len(rows)} predictions ({', '.join(apart)} apart): error {rows[len(rows) // 2][0]:.1%} in the median, "
-            f"{rows[-1][0]:.1%} at most ({rows[-1][1]}); {sum(inside for *_, inside in rows)} measured inside the range\n"
-            + ", ".join(f"{number} {status}" for status, number in count.items()))
+    apart, count = article2.OUTLIERS, Counter(f.status for f in found)
+    rows = [f for f in found if f.status == "predicted" and f.id not in apart]
+    errors = sorted((abs(f.error_frac), f.id) for f in rows)
+    return (f"{len(rows)} predictions ({', '.join(apart)} apart): error {errors[len(rows) // 2][0]:.1%} in the median, "
+            f"{errors[-1][0]:.1%} at most ({errors[-1][1]}); "
+            f"{sum(f.low <= f.article <= f.high for f in rows)} measured inside the range\n"
+            + ", ".join(f"{count[status]} {status}" for status in sorted(count)))

@@ -16,7 +16,7 @@ SLOW, MIDDLE, FAST = range(len(ENDS))
 
 
 def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine="vllm", ranks=2, context_tokens=0, **more):
-    """One decode step as a view: by default of Qwen3.8-27B on two RTX 5060 Ti, one token, an empty FP8 cache; the link at `end`, the rest in the middle.
+    """One decode step of Qwen3.8-27B as a view: one token, an empty FP8 cache; the link at `end`, the rest middle.
 
     `transport` is a link or its key; `more` replaces quantities.
     """

@@ -1,11 +1,9 @@
 """Whole prompts on article 1's cards: public times, and the model's time for the same prompt."""
 
-import csv
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import resources
 
 from .articles import GPU, setting
+from .rows import typed
 
 PROMPT = {"tokens": "pass_tokens", "context_tokens": "mean_context_tokens"}
 """A pass of a prompt as a view asks for it: its tokens, and what the cache holds, both on average."""
@@ -15,7 +13,8 @@ PROFILE_PERCENT = {"attention": 60, "allreduces": 16.5, "products": 14.2}
 
 def prompt(tokens, **more):
     """A prompt of article 1's model on its cards: one pass, FP4 at the full rate, the article's link."""
-    return setting(PROMPT, **{"prompt_tokens": tokens, "chunk_tokens": tokens, "flop_per_s": GPU.fp4_flop_per_s, "kv_element_bytes": 1} | more)
+    return setting(PROMPT, **{"prompt_tokens": tokens, "chunk_tokens": tokens, "flop_per_s": GPU.fp4_flop_per_s,
+                              "kv_element_bytes": 1} | more)
 
 
 @dataclass(frozen=True)
@@ -23,28 +22,18 @@ class Point:
     """One public measurement: a prompt of `tokens` took `seconds` until its first token."""
 
     series: str
-    gpu: str
-    ranks: int
-    format: str
-    engine: str
     chunk_tokens: int
     tokens: int
     seconds: float
-    source: str
-    date: str
 
 
-@lru_cache(maxsize=None)
 def points(series):
     """The points of one series: `length` (one machine, growing prompts) or `chunk` (one prompt, other chunks).
 
     >>> [point.tokens for point in points("length")]
     [8192, 32768, 65536, 98304, 131072]
     """
-    text = (resources.files(__package__) / "data" / "prompts.csv").read_text(encoding="utf-8")
-    whole = {"ranks": int, "chunk_tokens": int, "tokens": int, "seconds": float}
-    rows = [{name: whole.get(name, str)(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
-    return tuple(Point(**row) for row in rows if row["series"] == series)
+    return tuple(point for point in typed(Point, "prompts.csv") if point.series == series)
 
 
 def same(point, **more):

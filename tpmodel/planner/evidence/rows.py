@@ -1,9 +1,21 @@
-"""The rows of claims.csv: what the two articles say."""
+"""The tables of the data folder as rows, and the rows of claims.csv: what the two articles say."""
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import resources
+
+
+@lru_cache(maxsize=None)
+def table(file):
+    """The lines of a table of the data folder, each a dict of texts."""
+    text = (resources.files(__package__) / "data" / file).read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
+def typed(kind, file):
+    """The lines of a table as objects of a dataclass, each cell as its field's type."""
+    return tuple(kind(*(field.type(line[field.name]) for field in fields(kind))) for line in table(file))
 
 
 @dataclass(frozen=True)
@@ -12,7 +24,6 @@ class Claim:
 
     id: str
     article: str
-    section: str
     quantity: str
     value: float
     unit: str
@@ -24,11 +35,7 @@ class Claim:
 @lru_cache(maxsize=None)
 def claims():
     """Every claim, in the order of the file."""
-    text = (resources.files(__package__) / "data" / "claims.csv").read_text(encoding="utf-8")
-    rows = []
-    for row in csv.DictReader(text.splitlines()):
-        rows.append(Claim(**{**row, "value": float(row["value"]), "tolerance": float(row["tolerance"])}))
-    return tuple(rows)
+    return typed(Claim, "claims.csv")
 
 
 def printed(name):

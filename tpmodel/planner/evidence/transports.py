@@ -1,9 +1,8 @@
-"""The link of the catalog that a row of measured data names, by transport, slot and cards; and how its cards share a model."""
+"""The link of the catalog that a row of measured data names by transport, slot and cards; how cards share its model."""
 
 from ...catalog.assumptions import assumed
 from ...catalog.gpus import by_name, gpu
 from ...catalog.links import LANES, TRANSFERS, capped, link, links
-from .checks import Unusable
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 BETWEEN = {"shm": "host_link", "nvlink": "nvlink"}  # what the cards say of their own link
@@ -11,8 +10,8 @@ MOST_RANKS = 1024
 
 
 def of(line):
-    """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none and is given the unknown one."""
-    name, cards = line.text("link", "none"), _cards(line.text("gpu"))
+    """The link of a row with the columns link, gpu, pcie_gen, lanes; a single card needs none: it gets the unknown."""
+    name, cards = line.text("link", "none"), [_card(name) for name in line.text("gpu").split("+")]
     slot = line.text("pcie_gen") and line.text("lanes") and _slot(line, cards)
     if name in ("none", "pcie-unknown"):
         return capped(link("pcie-unknown"), *slot) if slot else link("pcie-unknown")
@@ -20,21 +19,19 @@ def of(line):
         said = {card.said.get(BETWEEN[name]) for card in cards}
         return link(len(said) == 1 and said.pop() or assumed("card").said[BETWEEN[name]])
     if name not in SLOTS:
-        raise Unusable(f"link = {name[:40]!r} is not accepted: it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+        raise ValueError(f"link = {name[:40]!r} is not accepted: "
+                       f"it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
     if name in links() and not slot:
         return link(name)
     return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, cards))))
 
 
-def _cards(text):
-    """The cards that a cell names, one or several with + between; one that the catalog does not hold is any card."""
-    found = []
-    for name in text.split("+"):
-        try:
-            found.append(gpu(by_name(name)))
-        except ValueError:
-            found.append(assumed("card"))
-    return found
+def _card(name):
+    """The card of a name; one that the catalog does not hold is any card."""
+    try:
+        return gpu(by_name(name))
+    except ValueError:
+        return assumed("card")
 
 
 def _slot(line, cards):
@@ -42,8 +39,9 @@ def _slot(line, cards):
     generation = line.number("pcie_gen", min(int(card.pcie_generation) for card in cards))
     lanes = line.number("lanes", min(int(card.pcie_lanes) for card in cards))
     if generation not in TRANSFERS or lanes not in LANES:
-        raise Unusable(f"PCIe {generation}.0 x{lanes} is not accepted: pcie_gen must be one of {', '.join(map(str, TRANSFERS))}, "
-                       f"lanes one of {', '.join(map(str, LANES))}")
+        listed = lambda numbers: f"one of {', '.join(map(str, numbers))}"
+        raise ValueError(f"PCIe {generation}.0 x{lanes} is not accepted: "
+                       f"pcie_gen must be {listed(TRANSFERS)}, lanes {listed(LANES)}")
     return generation, lanes
 
 
@@ -52,5 +50,5 @@ def split_of(line):
     ranks, stages = (line.number(name, 1, least=1, most=MOST_RANKS) for name in ("tp", "pp"))
     cards = line.number("gpus", ranks * stages, least=1, most=MOST_RANKS)
     if ranks * stages != cards:
-        raise Unusable(f"tp x pp = {ranks * stages} is not accepted: it must be gpus = {cards}")
+        raise ValueError(f"tp x pp = {ranks * stages} is not accepted: it must be gpus = {cards}")
     return ranks, stages

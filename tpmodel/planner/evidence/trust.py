@@ -1,4 +1,4 @@
-"""Which inputs are uncertain, and how far each alone moves an answer: low and high of its source, the rest in the middle."""
+"""Which inputs are uncertain, and how far each alone moves an answer: low and high of its source, the rest middle."""
 
 from dataclasses import dataclass
 
@@ -20,52 +20,50 @@ class Swing:
     ends: tuple
     answers: tuple
 
-    @property
-    def size(self):
-        """How far the answer moves."""
-        return abs(self.answers[1] - self.answers[0])
+    size = property(lambda self: abs(self.answers[1] - self.answers[0]), doc="How far the answer moves.")
 
 
-def _swing(name, kind, values, shown, answer):
-    return Swing(name, kind, tuple(map(shown, values)), tuple(map(answer, values)))
+def _swings(answer, inputs):
+    """The Swings of (input, kind, both values, how a value reads, the quantity that takes it), the largest first."""
+    found = (Swing(name, kind, tuple(map(shown, values)), tuple(answer(**{quantity: value}) for value in values))
+             for name, kind, values, shown, quantity in inputs)
+    return tuple(sorted(found, key=lambda swing: -swing.size))
 
 
-def _sorted(*swings):
-    return tuple(sorted(swings, key=lambda swing: -swing.size))
+def _ranged(number):
+    return number.kind, number.base_range[::2]
+
+
+def _of(unit, words):
+    return lambda value: f"{value / unit:.3g} {words}"
 
 
 def decode_swings():
-    """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, vLLM's wait, no speculation, an empty cache."""
-    shm = link("shm").numbers
-    weights, latency, bandwidth = MODEL.numbers["weights_bytes"], shm["allreduce_latency_s"], shm["link_bytes_per_s"]
-    ends = lambda number: number.base_range[::2]
-    config = find_config(MODEL.key)
-    read = lambda file: memory.read_bytes(**{name: getattr(MODEL, name) for name in memory.read_bytes.parameters} | {"weights_bytes": file})
-    us = lambda s: f"{s / US:.3g} µs"
-    return _sorted(
-        _swing("size of the build", weights.kind, ends(weights), lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=read(b))),
-        _swing("share of the file that is read", "computed", (config.weights_bytes, config.read_bytes),
-               lambda b: f"{b / GB:.3g} GB", lambda b: rate(read_bytes=b)),
-        _swing("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, lambda f: rate(achieved_frac=f)),
-        _swing("latency of an all-reduce, same transport", latency.kind, ends(latency), us, lambda s: rate(allreduce_latency_s=s)),
-        _swing("transport", "community", ("mailbox", "staged"), {"mailbox": "mailbox", "staged": "staged copies"}.get, lambda key: rate(transport=key)),
-        _swing("wait between two steps", "community", GAPS_S["vllm"][::-2], lambda s: f"{s / MS:.3g} ms", lambda s: rate(gap_s=s)),
-        _swing("bandwidth of the link", bandwidth.kind, ends(bandwidth), lambda b: f"{b / GB:.3g} GB/s", lambda b: rate(link_bytes_per_s=b)),
-        _swing("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, lambda n: rate(context_tokens=n)),
-    )
+    """Decode rate in tokens/s: two RTX 5060 Ti, NCCL through host memory, vLLM's wait, no drafts, an empty cache."""
+    config, shm, gb = find_config(MODEL.key), link("shm").numbers, _of(GB, "GB")
+    latency, bandwidth = (_ranged(shm[name]) for name in ("allreduce_latency_s", "link_bytes_per_s"))
+    words = {"mailbox": "mailbox", "staged": "staged copies"}
+
+    def answer(build_bytes=None, **more):
+        read = {"read_bytes": setting()(memory.read_bytes, weights_bytes=build_bytes)} if build_bytes else {}
+        return rate(**read, **more)
+
+    return _swings(answer, (
+        ("size of the build", *_ranged(MODEL.numbers["weights_bytes"]), gb, "build_bytes"),
+        ("share of the file that is read", "computed", (config.weights_bytes, config.read_bytes), gb, "read_bytes"),
+        ("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, "achieved_frac"),
+        ("latency of an all-reduce, same transport", *latency, _of(US, "µs"), "allreduce_latency_s"),
+        ("transport", "community", tuple(words), words.get, "transport"),
+        ("wait between two steps", "community", GAPS_S["vllm"][::-2], _of(MS, "ms"), "gap_s"),
+        ("bandwidth of the link", *bandwidth, _of(GB, "GB/s"), "link_bytes_per_s"),
+        ("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, "context_tokens")))
 
 
 def context_swings():
     """Tokens of FP8 cache that fit on two RTX 5060 Ti, before the model's own limit."""
-    weights, overhead = MODEL.numbers["weights_bytes"], OVERHEAD
-
-    def fits(**more):
-        return setting(kv_element_bytes=1, **more).pool_tokens
-
-    gib = lambda b: f"{b / GIB:.4g} GiB"
-    return _sorted(
-        _swing("size of the build", weights.kind, weights.base_range[::2], lambda b: f"{b / GB:.3g} GB", lambda b: fits(weights_bytes=b)),
-        _swing("graphs, activations, buffers", overhead.kind, overhead.base_range[::2], gib, lambda b: fits(overhead_bytes=b)),
-        _swing("memory: nominal or as reported", GPU.numbers["reported_bytes"].kind, (GPU.vram_bytes, GPU.reported_bytes), gib, lambda b: fits(vram_bytes=b)),
-        _swing("utilisation", "choice", (0.9, 0.95), "{:.2f}".format, lambda u: fits(utilisation_frac=u)),
-    )
+    reported, gib = GPU.numbers["reported_bytes"], lambda b: f"{b / GIB:.4g} GiB"
+    return _swings(lambda **more: setting(kv_element_bytes=1, **more).pool_tokens, (
+        ("size of the build", *_ranged(MODEL.numbers["weights_bytes"]), _of(GB, "GB"), "weights_bytes"),
+        ("graphs, activations, buffers", *_ranged(OVERHEAD), gib, "overhead_bytes"),
+        ("memory: nominal or as reported", reported.kind, (GPU.vram_bytes, reported.base), gib, "vram_bytes"),
+        ("utilisation", "choice", (0.9, 0.95), "{:.2f}".format, "utilisation_frac")))

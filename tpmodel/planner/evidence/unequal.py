@@ -4,7 +4,7 @@ from ...catalog.gpus import gpu
 from ...catalog.links import link
 from ...formula.view import View
 from ..shapes.models import model
-from .articles import RECIPES
+from .articles import RECIPES, without
 
 MODEL = model("nemotron-3-embed-8b")
 CARDS = {"5080": gpu("rtx-5080"), "5060": gpu("rtx-5060-ti-16gb")}
@@ -22,10 +22,11 @@ def batch(length):
     """Names of one run at a nominal length: whole documents in a batch, whole batches in a run."""
     tokens = length - SHORTER
     documents = BATCH_TOKENS // tokens
-    return {"sequence_tokens": tokens, "tokens": documents * tokens, "batches": -(-max(1, RUN_TOKENS // length) // documents)}
+    batches = -(-max(1, RUN_TOKENS // length) // documents)
+    return {"sequence_tokens": tokens, "tokens": documents * tokens, "batches": batches}
 
 
 def setting(recipes=None, **more):
     """Article 2's setting as one view at 512 tokens a document; `more` adds or replaces."""
     base = {**MODEL.values(), **LINK.values(), **batch(512), "ranks": RANKS, "tables": 1, "gap_s": 0}
-    return View(base | more, {name: how for name, how in (RECIPES | (recipes or {})).items() if name not in more}, more)
+    return View(base | more, without(RECIPES | (recipes or {}), more), more)

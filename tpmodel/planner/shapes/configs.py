@@ -1,4 +1,4 @@
-"""Any Hugging Face config.json -> layer kinds, shapes, parameters and formats per module. No network, no transformers."""
+"""Any Hugging Face config.json -> kinds of layers; shapes, parameters and formats of modules. No network is needed."""
 
 import math
 import re
@@ -11,22 +11,26 @@ from .layers import Layers, State
 from .weights import modules_of
 
 TEXT = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config")
-NAMES = {"full_attention": "full", "attention": "full", "*": "full", "global": "full", "global_attention": "full",
-         "sliding_attention": "window", "sliding_window": "window", "local": "window", "local_attention": "window",
-         "deepseek_sparse_attention": "full", "chunked_attention": "chunk", "linear_attention": "state", "mamba": "state", "mamba2": "state", "M": "state",
-         "moe": "none", "mlp": "none", "E": "none", "-": "none"}
+KINDS = {"full": "full_attention attention * global global_attention deepseek_sparse_attention",
+         "window": "sliding_attention sliding_window local local_attention", "chunk": "chunked_attention",
+         "state": "linear_attention mamba mamba2 M", "none": "moe mlp E -"}
+NAMES = {name: kind for kind, names in KINDS.items() for name in names.split()}
 FFN_ONLY = {"moe": "moe", "E": "moe", "mlp": "dense", "-": "dense"}
+LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
+# rules that a list of layers makes idle
+RULES = ("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval", "no_rope_layers",
+         "no_rope_layer_interval", "attn_layer_indices", "max_window_layers", "use_sliding_window")
+LINEAR = "which a model with linear attention needs"
+STATE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0}
 
 
 def kinds_of(f, n):
     """(cache kind, FFN kind or None) of each layer; None leaves the FFN to the MoE rules."""
-    if f.get("block_configs"):
-        raise refuse("block_configs", f.get("block_configs"), "absent: layers of many different shapes are not modelled")
-    for key in ("layer_types", "layers_block_type", "hybrid_override_pattern"):
-        names = f.listed(key, n)
-        if names:
-            f.seen |= {"sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval", "no_rope_layers", "no_rope_layer_interval",
-                       "attn_layer_indices", "max_window_layers", "use_sliding_window", "layer_types", "layers_block_type", "hybrid_override_pattern"}
+    if blocks := f.get("block_configs"):
+        raise refuse("block_configs", blocks, "absent: layers of many different shapes are not modelled")
+    for key in LISTS:
+        if names := f.listed(key, n):
+            f.seen.update(LISTS, RULES)
             for name in names:
                 if name not in NAMES:
                     raise refuse(key, name, "full, sliding, chunked or linear attention, mamba, moe or mlp")
@@ -36,12 +40,11 @@ def kinds_of(f, n):
 
 
 def _by_rule(f, n):
-    every = lambda key: f.integer(key, 0) or 0
     linear = f.get("linear_attn_config")
     if isinstance(linear, dict):
         full = Fields(linear, {}, f.family).numbers("full_attn_layers")
         if full is None:
-            raise ValueError("config.json has no linear_attn_config.full_attn_layers, which a model with linear attention needs")
+            raise ValueError(f"config.json has no linear_attn_config.full_attn_layers, {LINEAR}")
         return ["full" if i + 1 in full else "state" for i in range(n)]
     if pattern := f.listed("hybrid_layer_pattern", n):
         return ["window" if local == 1 else "full" for local in pattern]
@@ -50,86 +53,90 @@ def _by_rule(f, n):
             raise refuse("attn_type_list", 0, "1 for every layer: lightning attention is not modelled")
         return ["full"] * n
     if f.get("linear_num_value_heads"):
-        step = every("full_attention_interval")
+        step = f.integer("full_attention_interval")
         if not step:
-            raise ValueError("config.json has neither layer_types nor full_attention_interval, which a model with linear attention needs")
+            raise ValueError(f"config.json has neither layer_types nor full_attention_interval, {LINEAR}")
         return ["full" if (i + 1) % step == 0 else "state" for i in range(n)]
-    if step := every("attn_layer_period"):
-        return ["full" if i % step == every("attn_layer_offset") else "state" for i in range(n)]
+    if step := f.integer("attn_layer_period"):
+        offset = f.integer("attn_layer_offset", 0)
+        return ["full" if i % step == offset else "state" for i in range(n)]
     if any(f.get(key) for key in FIELDS["mamba_heads"] + FIELDS["mamba_state"]):
         raise ValueError("config.json has no layer_types or layers_block_type to say which layers are recurrent")
-    chunk, window = f("chunk_tokens", 0, 0), f("window_tokens", 0, 0)
+    return _by_window(f, n)
+
+
+def _by_window(f, n):
+    chunk, window, qwen = f("chunk_tokens", 0, 0), f("window_tokens", 0, 0), f.family.startswith("qwen")
     if f.family == "llama4_text" and chunk:
-        rope = f.listed("no_rope_layers", n) or [int((i + 1) % every("no_rope_layer_interval") != 0) for i in range(n)]
+        rope = f.listed("no_rope_layers", n) or [(i + 1) % f.integer("no_rope_layer_interval", 0) for i in range(n)]
         return ["chunk" if local else "full" for local in rope]
-    if not window or not f.flag("use_sliding_window", not f.family.startswith("qwen")):
+    if not window or not f.flag("use_sliding_window", not qwen):
         f.seen.add("sliding_window_pattern")
         return ["full"] * n
-    step = every("sliding_window_pattern") or every("_sliding_window_pattern")
-    if step:
+    if step := f.integer("sliding_window_pattern") or f.integer("_sliding_window_pattern"):
         return ["full" if (i + 1) % step == 0 else "window" for i in range(n)]
-    first = every("max_window_layers") if f.family.startswith("qwen") else 0
+    first = f.integer("max_window_layers", 0) if qwen else 0
     return ["window" if i >= first else "full" for i in range(n)]
 
 
 def state_of(f):
     """The recurrent layers' shapes."""
-    dtype = f.get("mamba_ssm_dtype") or f.get("mamba_ssm_cache_dtype")
-    size = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0, None: 2.0}.get(dtype if isinstance(dtype, (str, type(None))) else 0)
-    if size is None:
+    dtype = f.get("mamba_ssm_dtype") or f.get("mamba_ssm_cache_dtype", "auto")
+    if not isinstance(dtype, str) or dtype not in STATE_BYTES:
         raise refuse("mamba_ssm_dtype", dtype, "float32, bfloat16, float16 or auto")
-    if isinstance(f.get("linear_attn_config"), dict):
-        g = Fields(f.raw["linear_attn_config"], {}, f.family)
+    if isinstance(linear := f.get("linear_attn_config"), dict):
+        g = Fields(linear, {}, f.family)
         heads, d = (g.integer(key, least=1) for key in ("num_heads", "head_dim"))
         if not heads or not d:
             raise ValueError("config.json has no linear_attn_config.num_heads or head_dim, which this model needs")
         return State("kda", heads, d, heads, d, g.integer("short_conv_kernel_size", 4, 1), 4.0)
     if f.get("linear_num_value_heads"):
-        return State("gdn", f("gdn_value_heads"), f("gdn_value_elements"), f("gdn_key_heads"), f("gdn_key_elements"), f("convolution"), size)
+        shape = ("linear_num_value_heads", "linear_value_head_dim", "linear_num_key_heads", "linear_key_head_dim",
+                 "convolution")
+        return State("gdn", *map(f, shape), STATE_BYTES[dtype])
     inner = f("mamba_expand", 2) * f("hidden")
     if any(f.get(key) for key in FIELDS["mamba_heads"]):
         heads = f("mamba_heads")
         d = inner // heads if f.get("mamba_d_head") == "auto" else f("mamba_head_elements")
-        return State("mamba2", heads, d, f("mamba_groups"), f("mamba_state"), f("convolution"), size)
-    return State("mamba1", inner, 1, 0, f("mamba_state"), f("convolution"), size)
+        return State("mamba2", heads, d, *map(f, ("mamba_groups", "mamba_state", "convolution")), STATE_BYTES[dtype])
+    return State("mamba1", inner, 1, 0, f("mamba_state"), f("convolution"), STATE_BYTES[dtype])
 
 
 def layers_of(f, kinds):
-    """The Layers of each layer, in order, and the query heads by kind."""
-    heads, windows = f("heads"), "window" in kinds or "chunk" in kinds
-    latent = f("latent", 0, 0)
+    """The Layers of each layer, in order."""
+    heads, latent = f("heads"), f("kv_lora_rank", 0, 0)
     kv = f("kv_heads", heads)
-    d = f("head_elements", 0) or (1 if latent else _divided(f("hidden"), heads))
+    d = f("head_elements", 1 if latent else 0)
+    if not d:
+        d, rest = divmod(f("hidden"), heads)
+        if rest:
+            wanted = f"a multiple of num_attention_heads = {heads} where head_dim is not given"
+            raise refuse("hidden_size", f("hidden"), wanted)
     made = {"none": Layers("none")}
-    if latent:
-        index = f("index_elements", 0, 0)
-        rope, value = f("rope"), f("value_head_elements", f("nope"))  # the heads' own sizes count in a prompt, the latent in the cache
-        made["full"] = Layers("latent", head_elements=f("nope") + rope, value_head_elements=value, latent_elements=latent, rope_elements=rope,
-                              index_elements=index)
+    if latent:  # the heads' own sizes count in a prompt, the latent in the cache
+        index, rope, nope = f("index_head_dim", 0, 0), f("qk_rope_head_dim"), f("qk_nope_head_dim")
+        made["full"] = Layers("latent", head_elements=nope + rope, value_head_elements=f("v_head_dim", nope),
+                              latent_elements=latent, rope_elements=rope, index_elements=index)
     else:
         full_d, full_kv = f.integer("global_head_dim", d, 1), f.integer("num_global_key_value_heads", kv, 1)
-        made["full"] = Layers("full", full_kv, full_d, f("value_head_elements", full_d))
-    if windows:
+        made["full"] = Layers("full", full_kv, full_d, f("v_head_dim", full_d))
+    if "window" in kinds or "chunk" in kinds:
         d = f.integer("swa_head_dim", d, 1)
-        shape = f.integer("swa_num_key_value_heads", kv, 1), d, f.integer("swa_v_head_dim", f("value_head_elements", d), 1)
-        for kind, name in (("window", "window_tokens"), ("chunk", "chunk_tokens")):
-            if kind in kinds:
-                made[kind] = Layers(kind, *shape, f(name))
+        kv = f.integer("swa_num_key_value_heads", kv, 1)
+        value = f.integer("swa_v_head_dim", f("v_head_dim", d), 1)
+        made |= {kind: Layers(kind, kv, d, value, f(f"{kind}_tokens")) for kind in ("window", "chunk") if kind in kinds}
     if "state" in kinds:
         made["state"] = Layers("state", state=state_of(f))
-    if heads % made["full"].kv_heads if made["full"].kv_heads else False:
-        raise refuse(FIELDS["kv_heads"][0], made["full"].kv_heads, f"a divisor of the {heads} attention heads")
-    indexers = f.listed("indexer_types", len(kinds)) if latent else None
-    for name in set(indexers or ()) - {"full", "shared"}:
-        raise refuse("indexer_types", name, "full or shared")
-    shared = [kind == "full" and bool(indexers) and indexers[i] == "shared" for i, kind in enumerate(kinds)]
-    return tuple(replace(made[kind], index_elements=0) if without else made[kind] for kind, without in zip(kinds, shared))
-
-
-def _divided(hidden, heads):
-    if hidden % heads:
-        raise refuse("hidden_size", hidden, f"a multiple of num_attention_heads = {heads} where head_dim is not given")
-    return hidden // heads
+    full_kv = made["full"].kv_heads
+    if full_kv and heads % full_kv:
+        raise refuse(FIELDS["kv_heads"][0], full_kv, f"a divisor of the {heads} attention heads")
+    indexers = latent and f.listed("indexer_types", len(kinds)) or ["full"] * len(kinds)
+    for name in indexers:
+        if name not in ("full", "shared"):
+            raise refuse("indexer_types", name, "full or shared")
+    shared = replace(made["full"], index_elements=0)
+    return tuple(shared if (kind, indexer) == ("full", "shared") else made[kind]
+                 for kind, indexer in zip(kinds, indexers))
 
 
 @dataclass(frozen=True)
@@ -151,44 +158,27 @@ class ModelConfig:
     @property
     def numbers(self):
         """The shape as numbers by vocabulary name; 0 where the model has none of it."""
-        full = next((layer for layer in self.order if layer.kind == "full"), None)
-        state = next((layer.state for layer in self.order if layer.state), None)
+        full = next((layer for layer in self.order if layer.kind == "full"), Layers("none"))
+        state = next((layer.state for layer in self.order if layer.state), State("none", 0, 0, 0, 0, 0, 0))
         return {
-            "layers": len(self.order), "full_layers": self.kinds.get("full", 0), "state_layers": self.kinds.get("state", 0),
-            "hidden": self.hidden, "intermediate": self.intermediate, "heads": self.heads, "vocabulary": self.vocabulary,
-            "kv_heads": full.kv_heads if full else 0, "head_elements": full.head_elements if full else 0, "element_bytes": 2,
-            "value_heads": state.value_heads if state else 0, "key_elements": state.key_elements if state else 0,
-            "value_elements": state.value_elements if state else 0, "state_element_bytes": state.element_bytes if state else 0,
-            "native_tokens": self.native_tokens, "parameters": self.parameters, "idle_parameters": self.parameters - self.text_parameters}
-
-    @property
-    def kinds(self):
-        """How many layers of each kind."""
-        return dict(Counter(layer.kind for layer in self.order))
+            "layers": len(self.order), "full_layers": self.kinds.get("full", 0),
+            "state_layers": self.kinds.get("state", 0), "hidden": self.hidden, "intermediate": self.intermediate,
+            "heads": self.heads, "vocabulary": self.vocabulary, "kv_heads": full.kv_heads,
+            "head_elements": full.head_elements, "element_bytes": 2, "value_heads": state.value_heads,
+            "key_elements": state.key_elements, "value_elements": state.value_elements,
+            "state_element_bytes": state.element_bytes, "native_tokens": self.native_tokens,
+            "parameters": self.parameters, "idle_parameters": self.parameters - self.text_parameters}
 
     def total(self, *, without=(), read=False, size=False):
         """Parameters (or bytes, with `size`) of all modules but `without`; with `read`, what one decode step reads."""
-        return math.fsum((m.bytes if size else m.parameters) * (m.read if read else 1) for m in self.modules if m.name not in without)
+        return math.fsum((m.bytes if size else m.parameters) * (m.read if read else 1)
+                         for m in self.modules if m.name not in without)
 
-    @property
-    def parameters(self):
-        """All parameters, vision tower and MTP layers among them."""
-        return self.total()
-
-    @property
-    def text_parameters(self):
-        """Parameters of the language model alone."""
-        return self.total(without=("vision", "mtp"))
-
-    @property
-    def weights_bytes(self):
-        """The build, all modules."""
-        return self.total(size=True)
-
-    @property
-    def read_bytes(self):
-        """What one decode step of one sequence reads."""
-        return self.total(read=True, size=True)
+    kinds = property(lambda self: dict(Counter(layer.kind for layer in self.order)), doc="Layers of each kind.")
+    parameters = property(lambda self: self.total(), doc="All parameters, vision tower and MTP layers among them.")
+    text_parameters = property(lambda self: self.total(without=("vision", "mtp")), doc="Of the language model alone.")
+    weights_bytes = property(lambda self: self.total(size=True), doc="The build, all modules.")
+    read_bytes = property(lambda self: self.total(read=True, size=True), doc="What one decode step reads of it.")
 
 
 def read_config(path):
@@ -203,17 +193,19 @@ def parse_config(config, quantisation=None, name=""):
     """The same from dicts."""
     text = next((config[key] for key in TEXT if isinstance(config.get(key), dict)), config)
     text = text["text_config"] if isinstance(text.get("text_config"), dict) else text
-    family = text.get("model_type") or config.get("model_type") or ""
-    f = Fields(text, config, family if isinstance(family, str) and re.fullmatch(r"[\w.-]{1,60}", family) else "")
+    family = text.get("model_type") or config.get("model_type")
+    known = isinstance(family, str) and re.fullmatch(r"[\w.-]{1,60}", family)
+    f = Fields(text, config, family if known else "")
     pattern = f.get("layers_block_type") or f.get("hybrid_override_pattern")
     n = f("layers", min(len(pattern), MOST["layers"]) if isinstance(pattern, (list, str)) and pattern else None)
     kinds, ffn = zip(*kinds_of(f, n))
     order = layers_of(f, kinds)
     mtp = f("mtp", 0, 0) if f.flag("use_mtp", True) else 0
     modules, kv_dtype = modules_of(f, order, ffn, mtp, config, quantisation)
-    unread = [k for k, v in {**config, **text}.items() if v not in (None, False, 0, [], {}, "") and k not in f.seen
-              and HINT.search(k) and not HARMLESS.search(k)]
-    if unread:
-        raise refuse(unread[0], f.raw.get(unread[0]), f"absent: what it does to the memory of {f.family or 'this model'} is not modelled")
-    return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp, kv_dtype, modules,
-                       f("intermediate", 0, 0))
+    for key, value in {**config, **text}.items():
+        unread = value not in (None, False, 0, [], {}, "") and key not in f.seen
+        if unread and HINT.search(key) and not HARMLESS.search(key):
+            memory = f"the memory of {f.family or 'this model'}"
+            raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
+    return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
+                       kv_dtype, modules, f("intermediate", 0, 0))

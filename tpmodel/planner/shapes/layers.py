@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class State:
-    """A recurrent layer. For Mamba-2: heads, head size, groups, state size; for Mamba-1: inner size, 1, 0, state size."""
+    """A recurrent layer. Of Mamba-2: heads, head size, groups, state size; of Mamba-1: inner size, 1, 0, state size."""
 
     family: str  # gdn, kda, mamba2, mamba1
     value_heads: int
@@ -20,7 +20,7 @@ class State:
 class Layers:
     """One kind of layer: full attention, sliding window, chunk, MLA latent, recurrent state, or no cache at all.
 
-    Head sizes of keys and values; of a latent layer those that its products have, while its cache holds latent and rope elements.
+    Head sizes of keys and values: of a latent layer those of its products; its cache holds latent and rope elements.
     """
 
     kind: str
@@ -33,10 +33,9 @@ class Layers:
     index_elements: int = 0
     state: State = None
 
-    @property
-    def product_elements(self):
-        """Head size that counts in the arithmetic of attention: queries meet keys, weights meet values."""
-        return (self.head_elements + self.value_head_elements) / 2
+    product_elements = property(
+        lambda self: (self.head_elements + self.value_head_elements) / 2,
+        doc="Head size that counts in the arithmetic of attention: queries meet keys, weights meet values.")
 
 
 @dataclass(frozen=True)
@@ -49,26 +48,20 @@ class Module:
     bits: float
     read: float
 
-    @property
-    def bytes(self):
-        """Size with scales."""
-        return self.parameters * self.bits / 8
+    bytes = property(lambda self: self.parameters * self.bits / 8, doc="Size with scales.")
 
 
 def spread(counts, total):
-    """A layer order for given counts, [(Layers, count), ...]: the first kind evenly spread, the others in between, the rest without cache.
+    """A layer order for given counts, [(Layers, count), ...]: the first kind evenly spread, then the others, then none.
 
     >>> [layer.kind for layer in spread([(Layers("full"), 2), (Layers("window"), 4)], 6)]
     ['window', 'window', 'full', 'window', 'window', 'full']
     """
     (first, count), *others = counts
-    rest = [layer for layer, number in others for _ in range(number)]
-    rest += [Layers("none")] * (total - count - len(rest))
-    step = total // count if count else total + 1
-    order, rest = [], iter(rest)
+    rest = iter([layer for layer, number in others for _ in range(number)])
+    step, order = total // count if count else total + 1, []
     for i in range(total):
-        mine = count and (i + 1) % step == 0
-        layer = first if mine else next(rest, first)
+        layer = first if count and (i + 1) % step == 0 else next(rest, Layers("none"))
         count -= layer is first
         order.append(layer)
     return tuple(order)

@@ -1,4 +1,4 @@
-"""Models by name: sourced numbers (models.toml), and shapes that are read like a user's own config.json (shapes.toml)."""
+"""Models by name: sourced numbers (models.toml), and shapes (shapes.toml), read like a user's own config.json."""
 
 import tomllib
 from dataclasses import replace
@@ -10,8 +10,7 @@ from ...catalog.sourced import Sourced, load, pick
 from ...formula.vocabulary import NAMES
 from .configs import parse_config, read_config
 
-FILE = "models.toml"
-SHAPES = "shapes.toml"
+FILE, SHAPES = "models.toml", "shapes.toml"
 ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
 
 
@@ -22,8 +21,8 @@ def model(key):
     >>> model("qwen3.8-27b-nvfp4").layers
     64.0
     """
-    found = pick(FILE, key, __package__)
-    shape = {name: Sourced(number, NAMES[name].unit, "computed", f"the shape {key}: {_tables()[key]['source']}", "today")
+    found, source = pick(FILE, key, __package__), f"the shape {key}: {_tables()[key]['source']}"
+    shape = {name: Sourced(number, NAMES[name].unit, "computed", source, "today")
              for name, number in find_config(key).numbers.items() if number}
     return replace(found, numbers=shape | found.numbers)
 
@@ -41,12 +40,9 @@ def _tables():
 @lru_cache(maxsize=None)
 def shapes():
     """Every named shape, as the fields of a config.json."""
-    found = {}
-    for key, table in _tables().items():
-        if "source" in table:
-            whole = {**_tables().get(table.get("like"), {}), **table}
-            found[key] = {name: value for name, value in whole.items() if name not in ABOUT}
-    return found
+    tables = _tables()
+    whole = {key: tables.get(table.get("like"), {}) | table for key, table in tables.items() if "source" in table}
+    return {key: {name: value for name, value in table.items() if name not in ABOUT} for key, table in whole.items()}
 
 
 def repository(name):
@@ -68,7 +64,9 @@ def find_config(name):
         return _named(name)
     if name and inputs.exists(name, "model"):
         return read_config(name)
-    raise ValueError(f"model {name!r} is neither a file nor in the catalog: it must be a path to a config.json or one of {', '.join(shapes())}")
+    known = ", ".join(shapes())
+    raise ValueError(f"model {name!r} is neither a file nor in the catalog: "
+                     f"it must be a path to a config.json or one of {known}")
 
 
 @lru_cache(maxsize=None)
@@ -82,7 +80,7 @@ def by_name(text):
     >>> by_name("Qwen3.6-27B").name
     'qwen3.6-27b-nvfp4'
     """
-    found = sorted((key for key in shapes() if text and key.startswith(text.lower())), key=len)
+    found = [key for key in shapes() if text and key.startswith(text.lower())]
     if not found:
         raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: it must be one of {', '.join(shapes())}")
-    return find_config(found[0])
+    return find_config(min(found, key=len))

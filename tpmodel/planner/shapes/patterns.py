@@ -7,14 +7,16 @@ import re
 import string
 import warnings
 
+from .fields import refuse
+
 GROUP = re.compile(r"\((?:\?:)?(?!\?)")
 CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dDwWsS]|\.")
 LETTER = re.compile(r"\\[^A-Za-z0-9]|[^\\\[\](){}*+?|^$]")
 TIMES = re.compile(r"([*+?])\??")
 GLOB = re.compile(r"\[!?\]?[^\]]*\]|.", re.S)
 LONGEST = 200  # letters of a pattern
-ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as [0-9], "
-            "groups and |, with *, + or ? behind a letter or a class, ? behind a group")
+ACCEPTED = (f"a name with * and ?, or re: and a regular expression of at most {LONGEST} letters, classes such as "
+            "[0-9], groups and |, with *, + or ? behind a letter or a class, ? behind a group")
 
 
 class Unread(ValueError):
@@ -82,10 +84,10 @@ class Pattern:
         body = text[3:] if text.startswith("re:") else "".join(map(_of_glob, GLOB.findall(text))) + "$"
         try:
             self.ways, end = _ways(body) if len(text) <= LONGEST else ([], -1)
-        except (re.error, RecursionError):
-            raise Unread from None
+        except (re.error, RecursionError, Unread):
+            end = -1
         if end != len(body):
-            raise Unread
+            raise Unread(refuse("a pattern of the quantised modules", text, ACCEPTED))
         self.steps = _steps(self.ways)
 
     def __call__(self, name):
@@ -105,10 +107,8 @@ class Name:
         found = 0
         for way in ways:
             here = start
-            for kind, what, often in way:
-                if not here:
-                    break
-                here = self._after(kind, what, often, here)
+            for part in way:
+                here = here and self._after(*part, here)
             found |= here
         return found
 
@@ -122,9 +122,7 @@ class Name:
             return here
         if kind == "group":
             return self.ends(what, here) | (here if often else 0)
-        places = 0
-        for letter, bits in self.letters.items():
-            places |= bits if letter in what else 0
+        places = sum(bits for letter, bits in self.letters.items() if letter in what)
         after = (here & places) << 1
         if often in ("", "?"):
             return after | (here if often else 0)
