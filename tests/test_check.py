@@ -158,3 +158,10 @@ def test_the_command(tmp_path):
     for words in (("kv", str(tmp_path / "none.csv")), ("kv", str(tmp_path)), ("colour", "x.csv")):
         done = run(*words)
         assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_a_form_that_no_version_prints_leaves_its_row_out(tmp_path):
+    row = next(row for row in table("kv_cases.csv") if row["pool_form"]) | {"pool_form": "round", "engine_version": ""}
+    found, _ = checks.check("kv", write(tmp_path / "t.csv", [row]))
+    skipped = [one for one in found if one.quantity != "printed_load_gib"]
+    assert skipped and all(one.status == "skipped" and "pool_form = 'round'" in one.note for one in skipped)

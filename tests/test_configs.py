@@ -343,3 +343,18 @@ def test_no_config_breaks_the_reader(name, change, without, quantisation):
         assert str(error) and "\n" not in str(error) and len(str(error)) < 400
     else:
         assert found.parameters > 0 and 0 <= found.read_bytes <= found.weights_bytes
+
+
+def test_a_bare_star_leaves_all_in_16_bits():
+    quant = {"quant_method": "modelopt", "quant_algo": "FP8"}
+    whole, plain = (parse_config(SMALL | {"quantization_config": quant | more}, None, "m")
+                    for more in ({}, {"exclude_modules": ["*"]}))
+    assert whole.weights_bytes < plain.weights_bytes == 2 * plain.parameters
+
+
+def test_llama_4_says_every_fourth_layer_without_saying_so():
+    four = {"model_type": "llama4_text", "attention_chunk_size": 8192}
+    kinds = lambda **more: parse_config(SMALL | four | more, None, "m").kinds
+    assert kinds() == kinds(no_rope_layer_interval=4)
+    with pytest.raises(ValueError, match="no_rope_layer_interval = 0"):
+        kinds(no_rope_layer_interval=0)

@@ -43,7 +43,7 @@ def exists(path, name):
     """Whether something is there; a path that the system itself refuses is bad input."""
     try:
         return Path(path).exists()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise refused(name, path, cause(error)) from None
 
 
@@ -51,8 +51,11 @@ def read_bytes(path, name, most, wanted, start=False):
     """The bytes of a regular file of at most `most`, or only its first ones (start)."""
     try:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder the system says so itself
-            raise refused(name, path, f"it is a pipe or a device: it must be {wanted}")
+    except (OSError, ValueError) as error:  # a null byte in the name is a ValueError
+        raise refused(name, path, f"{cause(error)}: it must be {wanted}") from None
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder the system says so itself
+        raise refused(name, path, f"it is a pipe or a device: it must be {wanted}")
+    try:
         with open(path, "rb") as file:
             data = file.read(most + (not start)) if start or found.st_size <= most else None
     except OSError as error:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ...catalog.assumptions import ends
 from ...formula.units import GIB
-from ...inputs import as_real
+from ...inputs import as_real, refused
 from ...inputs import layers as parse_layers
 from ..engine.memory import plan
 from ..engine.versions import VERSIONS, Refused, Setting, split_layers, version
@@ -112,6 +112,8 @@ def candidates(line):
         return [version(line.text("engine_version"))]
     except ValueError:
         form = line.text("pool_form")
+        if form not in ("", "old", "new"):
+            raise refused("pool_form", form, "it must be old, new or empty") from None
         return [rule for rule in VERSIONS if (0, 16) <= rule.since < (0, 33) and form in ("", rule.printed)]
 
 

@@ -68,7 +68,7 @@ def _by_rule(f, n):
 def _by_window(f, n):
     chunk, window, qwen = f("chunk_tokens", 0, 0), f("window_tokens", 0, 0), f.family.startswith("qwen")
     if f.family == "llama4_text" and chunk:
-        rope = f.listed("no_rope_layers", n) or [(i + 1) % f.integer("no_rope_layer_interval", 0) for i in range(n)]
+        rope = f.listed("no_rope_layers", n) or [(i + 1) % f.integer("no_rope_layer_interval", 4, 1) for i in range(n)]
         return ["chunk" if local else "full" for local in rope]
     if not window or not f.flag("use_sliding_window", not qwen):
         f.seen.add("sliding_window_pattern")
