@@ -35,7 +35,7 @@ slow: book
 
 quick: $(INSTALLED)
 	$(BIN)/ruff check -q
-	$(BIN)/pytest -n $(JOBS) -m "not browser and not book and not slow"
+	$(BIN)/pytest -n $(JOBS) -m "not browser and not book and not slow and not thorough"
 
 # A real vLLM without a GPU, in an environment of its own (about 3 GB): a split model against the whole one.
 vllm-test: .venv-vllm/installed

@@ -275,6 +275,7 @@ def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, kind, change, reason
     assert (summary["failed"] or "").startswith("nothing was checked") == all(r.status == "skipped" for r in rows)
 
 
+@pytest.mark.thorough
 @EACH
 def test_a_check_that_checked_nothing_is_no_success(tmp_path, kind):
     row = lambda i, use, cells: {"id": str(i), "use": use} | ROWS[kind] | cells

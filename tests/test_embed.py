@@ -108,6 +108,7 @@ MODES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("flags, arguments, env", MODES,
                          ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
 def test_arguments_and_the_environment_before_the_import(call, flags, arguments, env):
@@ -197,6 +198,7 @@ def test_a_file_that_appears_meanwhile_stays(call):
     assert left(call) == ["v.npy", "v.npy.part"] and "--resume" in done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stop, said", [
     ("load", "RuntimeError: Engine core initialization failed. See root cause above."),
     ("embed", "AssertionError"), ("nan", "the vector of line 1 is not finite")])
@@ -226,6 +228,7 @@ def kept(call):
     return sorted(path.name for path in (call.folder / "v.npy.part").iterdir())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stop, code, said", [
     ("INT@16", 130,
      "tpmodel embed: stopped by Ctrl-C: 2 finished batches stay in v.npy.part: --resume goes on from there"),
@@ -254,6 +257,7 @@ def test_resume_gives_the_bytes_of_an_uninterrupted_run(long, stop, code, said):
     assert [len(what["texts"]) for what in long(*PLAIN, "--force").named("embed")] == [4, 6, 6, 5]
 
 
+@pytest.mark.thorough
 def test_resume_refuses_what_would_make_other_vectors(long):
     folder = long.folder / "model"
     folder.mkdir()
@@ -284,6 +288,7 @@ def test_resume_refuses_what_would_make_other_vectors(long):
     assert "settings.json' is not accepted: it is damaged" in refused()
 
 
+@pytest.mark.thorough
 def test_what_lies_there_is_not_taken_and_not_lost(long):
     part = long.folder / "v.npy.part"
     done = long(*PLAIN, "--resume")

@@ -68,6 +68,7 @@ def test_every_mark_and_text_equals_python_to_the_bit(figure, blank):
         assert said == {name: worded(figure.all_texts[name], view) for name in said}, texts
 
 
+@pytest.mark.thorough
 @by_name
 def test_every_corner_of_the_controls_draws(figure):
     """The page does not validate: no reachable setting may raise."""
@@ -154,6 +155,7 @@ def test_each_move_from_the_defaults_is_seen(figure):
             assert changed or noted, f"{control.label} = {text} changes nothing and says nothing"
 
 
+@pytest.mark.thorough
 @by_name
 def test_no_setting_of_another_control_silences_one(figure):
     """With any other control at its ends, each still does something, or says why not."""

@@ -61,6 +61,7 @@ def test_what_draws_a_figure_knows_formulas_only():
     assert known <= {"live", "formula", "inputs"}
 
 
+@pytest.mark.thorough
 def test_the_science_wing_stands_alone(tmp_path):
     """Copied without the other wings, every module of it imports and its doctests pass."""
     for room in SCIENCE:

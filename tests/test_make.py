@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = """#!/bin/sh
 # A Python that claims to be {version}, makes environments like itself, and notes in `log` what it installs.

@@ -538,6 +538,7 @@ PLACES = ["gpus", "all_reduce", "date", "torch", "schema", "complete", "gpus/0",
           "gpus/1/host_to_device_pinned_bytes_per_s"]
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.sampled_from(PLACES), JSONS), min_size=1, max_size=2))
 @settings(max_examples=300, deadline=None)
 def test_no_wrong_type_breaks_fit(tmp_path_factory, changes):

@@ -123,6 +123,7 @@ def test_a_config_json_of_ones_own(tmp_path):
     assert mine["max_context_tokens"] == named["max_context_tokens"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments, word", [
     (["--model", "nope", "--gpu", "h200"], "nope"), (["--model", "qwen3-8b", "--gpu", "nope"], "nope"),
     (["--model", "qwen3-8b"], "gpu"),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -89,6 +90,7 @@ def test_every_term_and_total_is_in_order(ask):
     assert way.longest[0] <= way.longest[1] <= way.longest[2]
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(asks, st.sampled_from([4096, 16384]))
 def test_auto_fits_monotonely(ask, context):

@@ -246,6 +246,7 @@ def test_split_json():
     assert "limited by: arithmetic of rtx-5080" in run().stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("more", [
     ("--layers", "20"), ("--layers", "20,13"), ("--layers", "34,0"), ("--layers=-1,35",), ("--layers", "17.5,16.5"),
     ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"),

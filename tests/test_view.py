@@ -176,6 +176,7 @@ def test_no_answer_depends_on_what_was_imported():
 
 # --- arrays, algebra, recording --------------------------------------------------------------------------------------
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked", WANTED)
 def test_arrays_algebra_and_recording_answer_as_numbers_do(asked):
     ranks, contexts = np.array([1.0, 2.0, 4.0, 8.0]), np.array([0.0, 8192.0, 131072.0, 262144.0])
