@@ -12,8 +12,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def build_s(folder):
     start = time.perf_counter()
-    subprocess.run([str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n"], cwd=folder,
-                   capture_output=True, check=True)
+    subprocess.run([str(Path(sys.executable).with_name("jupyter-book")), "build", ".", "-W", "-n"],
+                   cwd=folder, capture_output=True, check=True)
     return time.perf_counter() - start
 
 

@@ -23,8 +23,8 @@ HIDDEN = ".skip-link, .bd-header, .bd-header-article, .tp-table, .tp-foot { disp
 def main():
     figure = figures.decode_time()
     page_address = (ROOT / "_build" / "html" / "book" / f"{figures.CHAPTERS[figure.name]}.html").as_uri()
-    path = next(filter(None, map(shutil.which, CHROMIUM)),
-                None) or sys.exit("no Chromium (Debian: apt install chromium)")
+    path = (next(filter(None, map(shutil.which, CHROMIUM)), None)
+            or sys.exit("no Chromium (Debian: apt install chromium)"))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 2000}, device_scale_factor=2, color_scheme="light")

@@ -40,8 +40,8 @@ def pytest_terminal_summary(terminalreporter):
     reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ")
                       for report in terminalreporter.stats.get("skipped", ()))
     for reason, count in reasons.items():
-        terminalreporter.write_line(f"NOT TESTED: {count} of the tests, skipped because {reason}", bold=True,
-                                    yellow=True)
+        terminalreporter.write_line(f"NOT TESTED: {count} of the tests, skipped because {reason}",
+                                    bold=True, yellow=True)
 
 
 def missing(what):

@@ -56,11 +56,14 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, opened):
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_control_has_a_name_and_is_large_enough_to_touch(name, opened):  # noqa: F811
     page = opened(name, 360, 740)
-    boxes = page.evaluate("""name => [...document.querySelectorAll(`#${name} :is(input, select, button)`)].map(element => {
-      const box = element.getBoundingClientRect();
-      const label = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent;
-      return [label.trim(), box.width, box.height];
-    })""", name)
+    boxes = page.evaluate("""name => {
+      const controls = [...document.querySelectorAll(`#${name} :is(input, select, button)`)];
+      return controls.map(element => {
+        const box = element.getBoundingClientRect();
+        const label = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent;
+        return [label.trim(), box.width, box.height];
+      });
+    }""", name)
     for label, width, height in boxes:
         assert label
         assert width >= 40 and height >= 40, f"{label}: {width:.0f} x {height:.0f}"

@@ -13,7 +13,6 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CHAPTERS = sorted((ROOT / "book").glob("*.md"))
-FRONT = {"index", "quick"}  # pages that gather from several notebooks
 by_stem = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 

@@ -35,8 +35,8 @@ def test_the_articles_card_by_hand():
     assert CARD.view({"card": DRIVER}).left_bytes - v.left_bytes == pytest.approx(0.92 * (16311 - 16384) * 2**20, abs=1)
 
 
-@pytest.mark.parametrize("settings", [{}, {"mtp_layer": "BF16 layer, 3 drafts"}, {"tp": "8 GPUs"},
-                                      {"build_bytes": "28"}])
+@pytest.mark.parametrize("settings", [
+    {}, {"mtp_layer": "BF16 layer, 3 drafts"}, {"tp": "8 GPUs"}, {"build_bytes": "28"}])
 def test_what_fits_leaves_nothing_for_one_more_token(settings):
     v = CARD.view(settings)
     full = v.extended(context_tokens=math.floor(v.room_tokens))
@@ -109,13 +109,12 @@ def test_crossings_are_where_the_curves_meet():
 def test_sympy_finds_the_same_crossing():
     found = sympy.solve(sympy.expand((one.linear_s.expr() - one.attention_s.expr(context_tokens=0)) / symbol("tokens")),
                         symbol("tokens"))
-    assert sympy.simplify(found[0] - prefill.overtake_tokens.expr().subs(sympy.Max(1, symbol("full_layers")),
-                                                                         symbol("full_layers"))) == 0
+    ours = prefill.overtake_tokens.expr().subs(sympy.Max(1, symbol("full_layers")), symbol("full_layers"))
+    assert sympy.simplify(found[0] - ours) == 0
 
 
 def test_two_numbers_explain_five_public_times():
-    """The straight line and the square through two points, by least squares of NumPy, meet the rest and the model's own
-    fit."""
+    """The line and the square through two points, by least squares of NumPy, meet the rest and the model's own fit."""
     measured = points("length")
     tokens, seconds = np.array([(p.tokens, p.seconds) for p in measured], float).T
     line, square = np.linalg.solve(np.stack([tokens[[1, -1]], tokens[[1, -1]] ** 2], axis=1), seconds[[1, -1]])
@@ -155,11 +154,11 @@ def test_as_counted_is_what_plan_says(figure):
     assert v.tokens_per_s == pytest.approx(PLANNED["prefill"]["mid"], rel=1e-9)
     parts = {"linear layers": v.all_linear_s, "attention": v.all_attention_s, "all-reduces": v.all_communication_s,
              "engine's wait": v.all_gap_s}
-    assert {name: 1e3 * seconds for name, seconds in parts.items()} == pytest.approx({name: term["mid_ms"]
-        for name, term in terms.items()}, rel=1e-9)
+    planned = {name: term["mid_ms"] for name, term in terms.items()}
+    assert {name: 1e3 * seconds for name, seconds in parts.items()} == pytest.approx(planned, rel=1e-9)
     assert f"{PLANNED['prefill']['mid']:,.0f}" in " ".join(figure.shown_texts(texts).values())
-    assert all(control.kind == "choice" or texts[control.name] in control.texts for control in figure.controls
-               if control.name in texts)
+    assert all(control.kind == "choice" or texts[control.name] in control.texts
+               for control in figure.controls if control.name in texts)
 
 
 def test_decode_beside_the_prompt_is_what_plan_says():

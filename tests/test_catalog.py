@@ -40,16 +40,15 @@ def test_every_number_is_sourced(number):
 def test_every_entry_is_named_with_terms_in_their_units(entry):
     assert entry.name and entry.numbers
     for name, number in entry.numbers.items():
-        base = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s",
-                "ms": "s",
-                "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}.get(number.unit, number.unit)
+        base = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte",
+                "us": "s", "ms": "s", "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s",
+                "TFLOP/s": "FLOP/s"}.get(number.unit, number.unit)
         assert NAMES[name].unit == base, f"{name} in {number.unit}"
 
 
 def test_the_cards_that_people_own():
     assert {"rtx-3060-12gb", "rtx-3090", "rtx-4060-ti-16gb", "rtx-4090", "rtx-5060-ti-16gb", "rtx-5070-ti", "rtx-5080",
-            "rtx-5090",
-            "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200"} <= set(gpus())
+            "rtx-5090", "rtx-pro-6000", "a100-80gb", "h100-sxm", "h200"} <= set(gpus())
     for card in gpus().values():
         assert {"vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s"} <= set(card.numbers)
 
@@ -70,16 +69,14 @@ def test_arithmetic_rates_by_hand():
     assert gpu("rtx-3090").bf16_flop_per_s == 71e12 and not hasattr(gpu("rtx-3090"), "fp8_flop_per_s")
     for other in gpus().values():
         if "fp8_flop_per_s" in other.numbers:
-            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s,
-                                                         rel=3e-3 if other.key != "l40s"
-                                                         else 0.02)  # as its data sheet rounds
+            rounded = 0.02 if other.key == "l40s" else 3e-3  # as its data sheet rounds
+            assert other.fp8_flop_per_s == pytest.approx(2 * other.bf16_flop_per_s, rel=rounded)
 
 
 @pytest.mark.parametrize("text, key", [
     ("RTX 3090", "rtx-3090"), ("RTX 3090 Ti", "rtx-3090-ti"), ("NVIDIA GeForce RTX 5060 Ti", "rtx-5060-ti-16gb"),
-    ("NVIDIA H100 80GB HBM3", "h100-sxm"),
-    ("H100 PCIe", "h100-pcie"), ("RTX PRO 6000 Blackwell", "rtx-pro-6000"), ("A100 80GB SXM", "a100-80gb"),
-    ("NVIDIA H200", "h200")])
+    ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("H100 PCIe", "h100-pcie"), ("RTX PRO 6000 Blackwell", "rtx-pro-6000"),
+    ("A100 80GB SXM", "a100-80gb"), ("NVIDIA H200", "h200")])
 def test_a_printed_name_finds_its_card(text, key):
     assert by_name(text) == key
 
@@ -101,8 +98,8 @@ def test_links_meet_what_was_measured():
         size, 2, link(key).numbers["link_bytes_per_s"].base_range[2 - end],
         link(key).numbers["allreduce_latency_s"].base_range[end])
     assert call("mailbox", 10240) == pytest.approx(3.7e-6, rel=0.05)
-    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6,
-        rel=0.02)  # 8 KiB on RTX 4090; SGLang
+    # 8 KiB on RTX 4090; SGLang
+    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6, rel=0.02)
     assert call("shm", 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
     assert call("nvlink-h200", 2**28) == pytest.approx(893.9e-6, rel=0.03)
     assert call("shm-h200", 2**28) == pytest.approx(9.402e-3, rel=0.01)
@@ -119,8 +116,8 @@ def test_a_draft_step_reads_the_mtp_layer_and_the_head():
     m = model("qwen3.8-27b-nvfp4")
     h, inner, heads = 5120, 17408, 24  # hidden, FFN, query heads; the query is twice as wide: it carries the gate
     layer = h * heads * 256 * 2 + 2 * h * 4 * 256 + heads * 256 * h + 3 * h * inner
-    assert m.draft_bytes == pytest.approx(2 * (layer + 2 * h * h) + memory.embedding_bytes(m.vocabulary, h, 2),
-                                          rel=1e-3)
+    head = memory.embedding_bytes(m.vocabulary, h, 2)
+    assert m.draft_bytes == pytest.approx(2 * (layer + 2 * h * h) + head, rel=1e-3)
 
 
 @pytest.mark.parametrize("text, says", [
@@ -132,16 +129,16 @@ def test_a_draft_step_reads_the_mtp_layer_and_the_head():
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("official", "rumour"), "must be one of official"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "stone"), "unit 'stone' is not accepted"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", "-16"), "vram_bytes"),
-    ('[x]\nvram_bytes = ' + GOOD, "has no name"), ("x = 1", "has no name"), ("[[x]]\nname = 'X'", "has no name"),
-    ("[x]\nname = 5", "has no name"),
+    ('[x]\nvram_bytes = ' + GOOD, "has no name"), ("x = 1", "has no name"),
+    ("[[x]]\nname = 'X'", "has no name"), ("[x]\nname = 5", "has no name"),
     ('[x]\nname = "X"\n[x.sub]\na = 1', "'sub' is not in"),
     ('[x]\nname = "X"\nvram_bytes = 16', "must be a table with value, unit"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("date", "colour = 1, date"), "must be a table with value, unit"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", "GB/s"),
      "unit 'GB/s' is not accepted: it must be one of 'byte', 'KiB'"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("GiB", ""), "unit '' is not accepted"),
-    *(('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", value), "value = ") for value in ('"16"', "true", "nan",
-        "1e400", "[16]", "10" * 200)),
+    *(('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16", value), "value = ")
+      for value in ('"16"', "true", "nan", "1e400", "[16]", "10" * 200)),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = -1, high = 20,"), "vram_bytes [byte] = -1"),
     ('[x]\nname = "X"\nvram_bytes = ' + GOOD.replace("16,", "16, low = 1, high = inf,"), "high = inf"),
 ])
@@ -217,8 +214,8 @@ def measured_link(key, **more):
 @settings(max_examples=100, deadline=None)
 def test_a_link_is_as_fast_under_any_key(key, other, ranks, message, end):
     text = measured_link(key).replace("[x]", f"[{other}]")
-    assert wire.allreduce_s(read(text, "mine.toml")[other], message, ranks, end) == wire.allreduce_s(link(key), message,
-        ranks, end)
+    mine = read(text, "mine.toml")[other]
+    assert wire.allreduce_s(mine, message, ranks, end) == wire.allreduce_s(link(key), message, ranks, end)
 
 
 @pytest.mark.parametrize("key", ["nvlink-h200", "oneshot-pcie5-x16"])
@@ -235,14 +232,14 @@ def test_what_a_link_does_not_say_is_said_in_the_plan(tmp_path):
     taken = 'x says no protocol and no link_latency_s: taken as protocol = "ring", link_latency_s = 1 us'
     assert taken in found["assumptions"]
     assert not any("says no" in said for said in plan("qwen3-8b", ["h200"] * 4, "tp", link="shm")["assumptions"])
-    assert found["decode"]["mid"] < plan("qwen3-8b", ["h200"] * 4, "tp",
-                                         link="oneshot-pcie5-x16")["decode"]["mid"], "a ring passes every card"
+    oneshot = plan("qwen3-8b", ["h200"] * 4, "tp", link="oneshot-pcie5-x16")
+    assert found["decode"]["mid"] < oneshot["decode"]["mid"], "a ring passes every card"
 
 
 @pytest.mark.parametrize("field, says", [
     ('protocol = "nccl"', "x.protocol: 'nccl' is not accepted: it must be \"ring\""), ("protocol = 3", 'or "oneshot"'),
-    ("aliases = 'a'", "a list of names"),
-    ("aliases = []", "a list of names"), ("transport = 1", "a text in quotes"), ('host_link = ""', "a text in quotes")])
+    ("aliases = 'a'", "a list of names"), ("aliases = []", "a list of names"),
+    ("transport = 1", "a text in quotes"), ('host_link = ""', "a text in quotes")])
 def test_a_bad_word_is_refused_in_one_line(field, says):
     with pytest.raises(ValueError) as error:
         read(f'[x]\nname = "X"\n{field}', "mine.toml")

@@ -1,5 +1,4 @@
-"""`tpmodel check kv`: every row of the planner, the gate rows of real logs, blindness to what is measured, bad
-tables."""
+"""`tpmodel check kv`: every row of the planner, gate rows of real logs, blindness to what is measured, bad tables."""
 
 import csv
 import io
@@ -56,8 +55,8 @@ def test_a_prediction_reads_no_measured_column(tmp_path, name, measured):
     honest = by_key(checks.check("kv", DATA / name)[0])
     for row in rows:
         for column in row:
-            if column in measured and row[column] or column.startswith(("detail_", "printed_evidence", "evidence",
-                                                                        "source")):
+            told = column.startswith(("detail_", "printed_evidence", "evidence", "source"))
+            if column in measured and row[column] or told:
                 row[column] = "1"
     found, _ = checks.check("kv", write(tmp_path / "t.csv", rows))
     assert {key: value for key, value in by_key(found).items() if key in honest} == honest
@@ -70,15 +69,13 @@ def test_a_prediction_reads_no_measured_column(tmp_path, name, measured):
 
 def test_the_column_switches_the_hybrid_manager_and_no_note_does(tmp_path):
     (off,) = (row for row in table("vllm_oracle.csv") if row["hybrid_manager"] == "0")
-    blocks = lambda **change: next(r.predicted for r in checks.check("kv",
-                                                                     write(tmp_path / "t.csv", [off | change]))[0]
-                                   if r.quantity == "num_blocks")
+    found = lambda row: checks.check("kv", write(tmp_path / "t.csv", [row]))[0]
+    blocks = lambda **change: next(r.predicted for r in found(off | change) if r.quantity == "num_blocks")
     assert blocks() == blocks(note="") == 5461
     assert blocks(hybrid_manager="1") == blocks(hybrid_manager="", note="hybrid manager off") == 10922
-    older = {name: cell for name, cell in off.items()
-             if name != "hybrid_manager"}  # a table older than the column says it in one way
-    assert by_key(checks.check("kv", write(tmp_path / "o.csv", [older]))[0]) == by_key(checks.check("kv",
-        write(tmp_path / "t.csv", [off]))[0])
+    # a table older than the column says it in one way
+    older = {name: cell for name, cell in off.items() if name != "hybrid_manager"}
+    assert by_key(found(older)) == by_key(found(off))
 
 
 def test_a_wrong_rule_is_seen(monkeypatch):
@@ -100,8 +97,8 @@ def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, change, reason):
     assert summary["skipped"] >= 1 and any(reason in r.note for r in found if r.status == "skipped")
 
 
-@pytest.mark.parametrize("value, status", [("1e400", "skipped"), ("-inf", "skipped"), ("1e-320", "miss"),
-                                           ("0", "miss")])
+@pytest.mark.parametrize("value, status", [
+    ("1e400", "skipped"), ("-inf", "skipped"), ("1e-320", "miss"), ("0", "miss")])
 def test_no_measured_value_makes_json_that_is_no_json(tmp_path, value, status):
     row = table("vllm_oracle.csv")[20] | {"needed_bytes": value}
     found, _ = checks.check("kv", write(tmp_path / "t.csv", [row]))
@@ -117,12 +114,12 @@ def test_a_device_without_end_is_refused():
 
 def test_a_split_that_vllm_refuses_is_fits_0(tmp_path):
     row = table("vllm_oracle.csv")[0] | {"tp": "5", "fits": "0"} | {q: "" for q in ORACLE[:-1]}
-    (found,), summary = checks.check("kv", write(tmp_path / "t.csv", [row]))
+    (found,), _ = checks.check("kv", write(tmp_path / "t.csv", [row]))
     assert (found.quantity, found.predicted, found.status) == ("fits", 0, "ok") and "must divide" in found.note
 
 
-@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n", b'id,"'
-                                  + b"x" * 200000 + b'"\n1,2\n',
+@pytest.mark.parametrize("text", [b"", b"id\n", b"a,b\n1,2\n", b"\xff\xfe\x00", b"id,layers\n\x00,1\n",
+                                  b'id,"' + b"x" * 200000 + b'"\n1,2\n',
                                   (DATA / "vllm_oracle.csv").read_bytes().replace(b"id,", b"tp,id,", 1),
                                   (DATA / "vllm_oracle.csv").read_bytes().rstrip() + b",7\n",
                                   (DATA / "vllm_oracle.csv").read_bytes() + b'"an open quote,1\n' + b"2,3\n" * 9])
@@ -150,8 +147,8 @@ def test_no_cell_breaks_the_check(tmp_path_factory, change, index):
 
 
 def test_the_command(tmp_path):
-    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words], capture_output=True,
-                                        text=True)
+    run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *words],
+                                        capture_output=True, text=True)
     done = run("kv", str(DATA / "vllm_oracle.csv"), "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 0 and set(found) == {"rows", "summary"}

@@ -1,5 +1,4 @@
-"""`tpmodel check comm|decode|prefill`: public measurements, rows by hand, blindness, laws that hold for any setting,
-bad tables."""
+"""`tpmodel check comm|decode|prefill`: public measurements, rows by hand, blindness, laws for any setting, bad rows."""
 
 import contextlib
 import csv
@@ -24,18 +23,17 @@ from tpmodel.planner.plan import wire
 DATA = resources.files("tpmodel.planner.evidence") / "data"
 MEASURED = {"comm": ("time_s", "algbw_bytes_per_s"), "decode": ("tokens_per_s",), "prefill": ("tokens_per_s", "ttft_s")}
 BOOKS = ("use", "group", "note", "source")
-GATE = {"comm": (139, 150, 0.08), "decode": (44, 48, 0.09),
-        "prefill": (38, 45, 0.28)}  # rows inside, of, bound on the median error
+# rows inside, of, bound on the median error
+GATE = {"comm": (139, 150, 0.08), "decode": (44, 48, 0.09), "prefill": (38, 45, 0.28)}
 TABLES = {kind: list(csv.DictReader((DATA / f"{kind}_cases.csv").read_text().splitlines())) for kind in GATE}
 KNOWN = {line["id"]: line for lines in TABLES.values() for line in lines}
-MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536 C12a/131072 C12a/262144 C18b/20971520 C30/1024 C30/2048
-                D52 D83 D89 D109 F25 F34 F35 F56 F57""".split())
-STATES_READ = 2 * 48 * (48 * 128 * 128 * 4
-                        + 3 * (2 * 16
-                               + 48) * 128 * 2)  # bytes of Qwen's 48 states with their convolutions, read and written
+MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536 C12a/131072 C12a/262144
+                C18b/20971520 C30/1024 C30/2048 D52 D83 D89 D109 F25 F34 F35 F56 F57""".split())
+# bytes of Qwen's 48 states with their convolutions, read and written
+STATES_READ = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2)
 COMM = {"gpu": "RTX 5060 Ti", "ranks": "2", "link": "shm", "collective": "all_reduce", "message_bytes": "10240"}
-PLACE = {"model": "Qwen3.8-27B", "gpu": "RTX 5060 Ti", "gpus": "2", "tp": "2", "pp": "1", "link": "shm",
-         "engine": "vllm"}
+PLACE = {"model": "Qwen3.8-27B", "gpu": "RTX 5060 Ti", "gpus": "2", "tp": "2", "pp": "1",
+         "link": "shm", "engine": "vllm"}
 DECODE = PLACE | {"weight_read_gb": "15.7", "spec_tokens": "0", "kv_dtype": "fp8", "kv_depth_tokens": "4096"}
 PREFILL = PLACE | {"quant": "NVFP4", "prompt_tokens": "8192"}
 ROWS = {"comm": COMM | {"time_s": "2e-5"}, "decode": DECODE | {"tokens_per_s": "35"},
@@ -43,13 +41,13 @@ ROWS = {"comm": COMM | {"time_s": "2e-5"}, "decode": DECODE | {"tokens_per_s": "
 CARDS = st.sampled_from(["RTX 5060 Ti", "RTX 3090", "RTX 4090", "RTX 5090", "V100 SXM2 16GB", "H200", "MI300X"])
 LINKS = st.sampled_from(["none", "pcie-unknown", "shm", "nvlink", *transports.SLOTS])
 SLOTS = st.sampled_from([{}] + [{"pcie_gen": str(g), "lanes": str(n)} for g in TRANSFERS for n in LANES])
-CELL = st.text(max_size=9) | st.floats().map(str) | st.integers().map(str) | st.sampled_from(["2", "8", "p2p", "staged",
-    "RTX 5080", "gpt-oss-20b", "yes"])
+CELL = (st.text(max_size=9) | st.floats().map(str) | st.integers().map(str)
+        | st.sampled_from(["2", "8", "p2p", "staged", "RTX 5080", "gpt-oss-20b", "yes"]))
 NCCL = [key for key, one in links().items() if "allreduce_latency_s" in one.numbers and wire.protocol(one) == "ring"]
 EACH = pytest.mark.parametrize("kind", GATE)
 near = lambda *ends: pytest.approx(ends, rel=1e-3)
-run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *map(str, words)], capture_output=True,
-                                    text=True)
+run = lambda *words: subprocess.run([sys.executable, "-m", "tpmodel", "check", *map(str, words)],
+                                    capture_output=True, text=True)
 
 
 def write(path, rows):
@@ -61,8 +59,8 @@ def write(path, rows):
 
 
 def predicted(kind, lines):
-    found = import_module(f"tpmodel.planner.evidence.checks_{kind}").rows(list(lines[0]),
-                                                                          [checks.Cells(line) for line in lines])
+    module = import_module(f"tpmodel.planner.evidence.checks_{kind}")
+    found = module.rows(list(lines[0]), [checks.Cells(line) for line in lines])
     return [(r.id, r.quantity, r.low, r.predicted, r.high) for r in found]
 
 
@@ -76,8 +74,8 @@ def test_as_many_gate_rows_lie_inside_as_are_known_to(kind):
     rows, summary = checks.check(kind, DATA / f"{kind}_cases.csv")
     inside, gate, median = GATE[kind]
     assert summary["gate"] == gate and summary["ok"] >= inside and summary["skipped"] == 0
-    assert {r.id for r in rows if r.use == "gate" and r.status == "miss"} == {name for name in MISSES if name[0]
-        == kind[0].upper().replace("P", "F")}
+    letter = kind[0].upper().replace("P", "F")
+    assert {r.id for r in rows if r.use == "gate" and r.status == "miss"} == {n for n in MISSES if n[0] == letter}
     assert summary["median_abs_error_frac"] < median
     assert all(r.note if r.predicted is None else r.low <= r.predicted <= r.high for r in rows)
 
@@ -86,9 +84,8 @@ def test_as_many_gate_rows_lie_inside_as_are_known_to(kind):
 def test_a_prediction_reads_nothing_measured(kind):
     lines, honest = TABLES[kind], predicted(kind, TABLES[kind])
     for column in MEASURED[kind] + BOOKS:
-        assert column in lines[0] and predicted(kind,
-                                                [line | {column: line[column] and "1"}
-                                                 for line in lines]) == honest, column
+        other = [line | {column: line[column] and "1"} for line in lines]
+        assert column in lines[0] and predicted(kind, other) == honest, column
     bare = [{name: cell for name, cell in line.items() if name not in MEASURED[kind] + BOOKS} for line in lines]
     assert predicted(kind, bare) == [row for row in honest if row[1] != "ttft_s"], "without those columns, too"
 
@@ -96,44 +93,43 @@ def test_a_prediction_reads_nothing_measured(kind):
 def test_all_reduces_by_hand():
     """In us: start, and bytes over GB/s in thousands; the catalog's low, value, high of each link."""
     found = lambda name: tuple(1e6 * t for t in one(checks_comm, KNOWN[name]))
-    assert found("C01/131072") == near(25 + 131.072 / 4, 39 + 131.072 / 2.24,
-                                       60 + 131.072 / 1.9)  # shm, late start: 97.5; measured 97.9
-    assert found("C01/8192") == near(8.2 + 2 * 8.192 / 4, 8.6 + 2 * 8.192 / 2.24,
-                                     34 + 2 * 8.192 / 1.9)  # early start, half the bandwidth
-    assert found("C13a/8192") == near(4 + 2 * 12.288 / 50, 8.7 + 4 + 2 * 12.288 / 48,
-                                      15 + 4 + 2 * 12.288 / 33)  # 4 GPUs: 2 hops there and back, 1.5 x the bytes
-    assert found("C19b/4096") == near(3 + 3 * 4.096 / 12.5, 5 + 3 * 4.096 / 9.5,
-                                      7.6 + 3 * 4.096 / 6.25)  # one-shot to 3 others; PCIe 3.0 is a quarter of 5.0
-    assert found("C15a/10240") == near(2.3 + 10.24 / 12, 2.8 + 10.24 / 11.4,
-                                       9 + 10.24 / 10.4)  # mailbox: 3.7, as measured
-    assert one(checks_comm, COMM, collective="all_gather", message_bytes=20480) == one(checks_comm, COMM,
-        message_bytes=10240)
+    # shm, late start: 97.5; measured 97.9
+    assert found("C01/131072") == near(25 + 131.072 / 4, 39 + 131.072 / 2.24, 60 + 131.072 / 1.9)
+    # early start, half the bandwidth
+    assert found("C01/8192") == near(8.2 + 2 * 8.192 / 4, 8.6 + 2 * 8.192 / 2.24, 34 + 2 * 8.192 / 1.9)
+    # 4 GPUs: 2 hops there and back, 1.5 x the bytes
+    assert found("C13a/8192") == near(4 + 2 * 12.288 / 50, 8.7 + 4 + 2 * 12.288 / 48, 15 + 4 + 2 * 12.288 / 33)
+    # one-shot to 3 others; PCIe 3.0 is a quarter of 5.0
+    assert found("C19b/4096") == near(3 + 3 * 4.096 / 12.5, 5 + 3 * 4.096 / 9.5, 7.6 + 3 * 4.096 / 6.25)
+    # mailbox: 3.7, as measured
+    assert found("C15a/10240") == near(2.3 + 10.24 / 12, 2.8 + 10.24 / 11.4, 9 + 10.24 / 10.4)
+    reduced = one(checks_comm, COMM, message_bytes=10240)
+    assert one(checks_comm, COMM, collective="all_gather", message_bytes=20480) == reduced
 
 
 def test_a_decode_row_by_hand():
-    """D30: 27.2 GB on four RTX 5060 Ti, 131072 cached tokens in 16 bits: 16 layers, one head of 256 a card, keys and
-    values; the states."""
+    """D30: 27.2 GB on four RTX 5060 Ti, 131072 cached tokens in 16 bits: 16 layers, one head of 256 a card, K and V;
+    the states."""
     cache = (2 * 16 * 256 * 2 * 131072 + STATES_READ / 4) / 448e9
-    calls = [128 * (start + 2 * 1.5 * 10240 / rate) for start, rate in ((34e-6 + 4e-6, 1.9e9), (8.6e-6 + 4e-6, 2.24e9),
-                                                                        (8.2e-6, 4e9))]
+    calls = [128 * (start + 2 * 1.5 * 10240 / rate)
+             for start, rate in ((34e-6 + 4e-6, 1.9e9), (8.6e-6 + 4e-6, 2.24e9), (8.2e-6, 4e9))]
+    ends = zip((0.7, 0.8, 0.9), calls, (3.4e-3, 1.6e-3, 0.3e-3))
     assert one(checks_decode, KNOWN["D30"]) == near(*(
-        1 / ((27.2 / 4 / 448 + cache) / frac + call + gap) for frac, call, gap in zip((0.7, 0.8, 0.9), calls,
-            (3.4e-3, 1.6e-3, 0.3e-3))))
+        1 / ((27.2 / 4 / 448 + cache) / frac + call + gap) for frac, call, gap in ends))
 
 
 def test_prompts_by_hand():
-    """F29: 16384 tokens in 32 passes on four RTX 5060 Ti; 24.35 B parameters, 16 layers of 24 x 256, 128 sums of 512
-    tokens a pass."""
+    """F29: 16384 tokens, 32 passes, four RTX 5060 Ti; 24.35 B parameters, 16 layers of 24 x 256, 128 sums a pass."""
     flop = (2 * 24_353_193_472 * 16384 + 4 * 16 * 24 * 256 * 16384 * 8192) / 4
     wire_bytes = 1.5 * 512 * 5120 * 2
     ends = zip((0.5, 0.75, 0.92), (44.4e12, 47.4e12, 53.5e12), ((60e-6, 1.9e9), (39e-6, 2.24e9), (25e-6, 4e9)),
                (3.4e-3, 1.6e-3, 0.3e-3))
     assert one(checks_prefill, KNOWN["F29"]) == near(*(
-        16384 / (flop / (frac * rate) + 32 * (128 * (start + wire_bytes / speed) + gap)) for frac, rate, (start,
-            speed), gap in ends))
+        16384 / (flop / (frac * rate) + 32 * (128 * (start + wire_bytes / speed) + gap))
+        for frac, rate, (start, speed), gap in ends))
     single = one(checks_prefill, PREFILL, model="Qwen3.6-27B", gpus=1, tp=1, link="none", prompt_tokens=1)
-    assert single[1] == pytest.approx(1 / ((17_607_752_704 + STATES_READ) / 0.8 / 448e9 + 5e-3),
-                                      rel=1e-4), "one token waits for all weights and states"
+    waited = (17_607_752_704 + STATES_READ) / 0.8 / 448e9 + 5e-3
+    assert single[1] == pytest.approx(1 / waited, rel=1e-4), "one token waits for all weights and states"
 
 
 def test_the_rows_of_article_2_are_its_claims():
@@ -142,10 +138,10 @@ def test_the_rows_of_article_2_are_its_claims():
              ("20,14", "", ""): "pp2014", ("", "", "4"): "off"}
     lines = [line for line in TABLES["prefill"] if line["model"] == checks_prefill.EMBEDDER]
     for line in lines:
-        name = names[line["partition"], line["first_card"],
-                     line["offload_gib"]] + (line["gpu"].split()[1] if line["gpus"] == "1" else "")
-        assert one(checks_prefill, line) == pytest.approx(known[f"a2.{name}_{line['prompt_tokens']}"],
-                                                          rel=1e-12), line["id"]
+        name = names[line["partition"], line["first_card"], line["offload_gib"]]
+        name += line["gpu"].split()[1] if line["gpus"] == "1" else ""
+        claim = known[f"a2.{name}_{line['prompt_tokens']}"]
+        assert one(checks_prefill, line) == pytest.approx(claim, rel=1e-12), line["id"]
     assert len(lines) == 24
 
 
@@ -157,8 +153,8 @@ def test_laws_of_collectives(way, slot, card, ranks, collective, short, more):
     times = one(checks_comm, base, message_bytes=short)
     assert 0 < times[0] <= times[1] <= times[2]
     assert all(a <= b for a, b in zip(times, one(checks_comm, base, message_bytes=short + more)))
-    assert not slot or all(fast <= slow for fast, slow in zip(one(checks_comm, base, message_bytes=short, pcie_gen=5,
-                                                                  lanes=16), times))
+    fastest = lambda: one(checks_comm, base, message_bytes=short, pcie_gen=5, lanes=16)
+    assert not slot or all(fast <= slow for fast, slow in zip(fastest(), times))
 
 
 @given(st.sampled_from(NCCL), st.integers(1, 500), st.integers(0, 500), st.integers(0, 2))
@@ -169,36 +165,33 @@ def test_more_gpus_never_make_the_latency_of_nccl_smaller(key, ranks, more, end)
 
 
 @given(LINKS, SLOTS, CARDS, st.sampled_from([(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2)]), st.integers(0, 4),
-       st.integers(0, 262144),
-       st.integers(0, 262144), st.sampled_from(list(checks_decode.KV_BYTES)), st.floats(0.1, 1000),
-       st.sampled_from(["vllm", "sglang", "ninfer", "x"]))
+       st.integers(0, 262144), st.integers(0, 262144), st.sampled_from(list(checks_decode.KV_BYTES)),
+       st.floats(0.1, 1000), st.sampled_from(["vllm", "sglang", "ninfer", "x"]))
 @settings(max_examples=150, deadline=None)
 def test_laws_of_decode(way, slot, card, split, drafts, cached, more, kind, read, engine):
-    base = DECODE | slot | {"link": way, "gpu": card, "tp": str(split[0]), "pp": str(split[1]),
-                            "gpus": str(split[0] * split[1]),
+    tp, pp = split
+    base = DECODE | slot | {"link": way, "gpu": card, "tp": str(tp), "pp": str(pp), "gpus": str(tp * pp),
                             "spec_tokens": str(drafts), "kv_dtype": kind, "weight_read_gb": str(read), "engine": engine}
     rates = one(checks_decode, base, kv_depth_tokens=cached)
     assert 0 < rates[0] <= rates[1] <= rates[2]
     assert all(longer <= rate for longer, rate in zip(one(checks_decode, base, kv_depth_tokens=cached + more), rates))
-    assert all(heavier < rate for heavier, rate in zip(one(checks_decode, base, kv_depth_tokens=cached,
-                                                           weight_read_gb=2 * read), rates))
-    assert not slot or all(fast >= rate for fast, rate in zip(one(checks_decode, base, kv_depth_tokens=cached,
-                                                                  pcie_gen=5, lanes=16), rates))
+    heavy = one(checks_decode, base, kv_depth_tokens=cached, weight_read_gb=2 * read)
+    assert all(heavier < rate for heavier, rate in zip(heavy, rates))
+    fastest = lambda: one(checks_decode, base, kv_depth_tokens=cached, pcie_gen=5, lanes=16)
+    assert not slot or all(fast >= rate for fast, rate in zip(fastest(), rates))
 
 
 @given(LINKS, SLOTS, st.sampled_from(list(gpus())),
        st.sampled_from(["NVFP4 W4A4", "NVFP4", "FP8", "AWQ int4", "Q8_0", ""]),
        st.sampled_from(["Qwen3.8-27B", "qwen3-8b", "gpt-oss-20b", "mixtral-8x7b"]), st.sampled_from([1, 2, 4, 8]),
-       st.integers(1, 300_000),
-       st.sampled_from(["", "512", "8192"]))
+       st.integers(1, 300_000), st.sampled_from(["", "512", "8192"]))
 @settings(max_examples=150, deadline=None)
 def test_laws_of_prompts(way, slot, card, quant, model, ranks, tokens, chunk):
     base = PREFILL | slot | {"link": way, "gpu": card, "quant": quant, "model": model, "tp": str(ranks),
-                             "gpus": str(ranks), "chunk_tokens": chunk,
-                             "prompt_tokens": str(tokens)}
+                             "gpus": str(ranks), "chunk_tokens": chunk, "prompt_tokens": str(tokens)}
     rates = one(checks_prefill, base)
-    found = {name: ends for _, name, *ends in predicted("prefill",
-                                                        [base | {"id": "x", "tokens_per_s": "1", "ttft_s": "1"}])}
+    lines = [base | {"id": "x", "tokens_per_s": "1", "ttft_s": "1"}]
+    found = {name: ends for _, name, *ends in predicted("prefill", lines)}
     assert 0 < rates[0] <= rates[1] <= rates[2] and found["tokens_per_s"] == list(rates)
     assert found["ttft_s"] == [tokens / rate for rate in rates[::-1]]
     assert not slot or all(fast >= rate for fast, rate in zip(one(checks_prefill, base, pcie_gen=5, lanes=16), rates))
@@ -206,14 +199,14 @@ def test_laws_of_prompts(way, slot, card, quant, model, ranks, tokens, chunk):
 
 def test_what_a_card_tells_of_its_link_and_formats_and_a_kernel_that_sends_to_all():
     keys = lambda name, *cards: [transports.of(checks.Cells({"link": name, "gpu": card})).key for card in cards]
-    assert keys("nvlink", "RTX 3090", "H200") + keys("shm", "RTX 3090", "H200") == ["nvlink-bridge", "nvlink-h200",
-        "shm", "shm-h200"]
+    assert keys("nvlink", "RTX 3090", "H200") == ["nvlink-bridge", "nvlink-h200"]
+    assert keys("shm", "RTX 3090", "H200") == ["shm", "shm-h200"]
     assert keys("p2p", "RTX 5060 Ti", "RTX 3060", "V100") == ["p2p-pcie5-x8", "p2p-pcie4-x16", "p2p-pcie3-x16"]
-    assert one(checks_prefill, PREFILL, gpu="RTX 4090", quant="NVFP4") == one(checks_prefill, PREFILL, gpu="RTX 4090",
-        quant="Q8_0")
+    nvfp4, q8 = (one(checks_prefill, PREFILL, gpu="RTX 4090", quant=quant) for quant in ("NVFP4", "Q8_0"))
+    assert nvfp4 == q8
     far, short = (one(checks_decode, DECODE, link=way, gpus=8, tp=8) for way in ("p2p-oneshot", "p2p"))
-    calls = 128 * (5e-6 + 7 * 10240 / 19e9 - (8.7e-6 + 12e-6
-                                              + 2 * 1.75 * 10240 / 24e9))  # of the slot of an RTX 5060 Ti, x8
+    # of the slot of an RTX 5060 Ti, x8
+    calls = 128 * (5e-6 + 7 * 10240 / 19e9 - (8.7e-6 + 12e-6 + 2 * 1.75 * 10240 / 24e9))
     assert 1 / far[1] - 1 / short[1] == pytest.approx(calls, rel=1e-6)
 
 
@@ -225,30 +218,27 @@ def test_limits_of_two_protocols(message, ranks, rate, early, late):
     assert both == pytest.approx(min(line(early, rate / 2), line(max(early, late), rate)))
     assert collectives.protocol_allreduce_s(0, ranks, rate, early, late) == early
     huge = 1e6 * rate * max(early, late)
-    assert collectives.protocol_allreduce_s(huge, ranks, rate, early, late) == pytest.approx(line(late, rate, huge),
-        rel=1e-5)
-    assert collectives.protocol_allreduce_s(message, 1, rate, early, late) == collectives.oneshot_allreduce_s(message,
-        1, rate, early) == 0
-    assert collectives.oneshot_allreduce_s(message, 2, rate,
-                                           early) == pytest.approx(collectives.allreduce_s(message, 2, rate, early))
-    assert collectives.protocol_allreduce_s(message, ranks, 2 * rate, early, late) <= both
+    protocol, oneshot = collectives.protocol_allreduce_s, collectives.oneshot_allreduce_s
+    assert protocol(huge, ranks, rate, early, late) == pytest.approx(line(late, rate, huge), rel=1e-5)
+    assert protocol(message, 1, rate, early, late) == oneshot(message, 1, rate, early) == 0
+    assert oneshot(message, 2, rate, early) == pytest.approx(collectives.allreduce_s(message, 2, rate, early))
+    assert protocol(message, ranks, 2 * rate, early, late) <= both
 
 
 @pytest.mark.parametrize("series", ("nvlink", "shm"))
 def test_our_run_with_one_protocol_forced(series):
-    """Independent of the catalog: NCCL's own choice is about the quicker of LL and Simple, and LL carries half or
-    less."""
+    """Independent of the catalog: NCCL chooses about the quicker of LL and Simple, and LL carries half or less."""
     chosen, low, bulk = (dict(allreduces.ours(series, protocol)) for protocol in ("default", "LL", "Simple"))
     assert len(chosen) == 18 and all(chosen[size] < 1.35 * min(low[size], bulk[size]) for size in chosen)
     assert low[8] < bulk[8] and low[2**28] > bulk[2**28]
     assert 2 < allreduces.carried_bytes_per_s(series, "Simple") / allreduces.carried_bytes_per_s(series, "LL") < 4
 
 
-@pytest.mark.parametrize("kind, gone", [("comm", "ranks"), ("decode", "weight_read_gb"), ("prefill", "quant"),
-                                        ("decode", None), ("comm", None)])
+@pytest.mark.parametrize("kind, gone", [
+    ("comm", "ranks"), ("decode", "weight_read_gb"), ("prefill", "quant"), ("decode", None), ("comm", None)])
 def test_a_table_that_is_none_is_one_line_and_exit_2(tmp_path, kind, gone):
-    path = write(tmp_path / "t.csv", [{name: cell for name, cell in line.items() if name != gone}
-                                      for line in TABLES[kind]])
+    left = [{name: cell for name, cell in line.items() if name != gone} for line in TABLES[kind]]
+    path = write(tmp_path / "t.csv", left)
     if gone is None:
         path.write_text("")
     done = run(kind, path)
@@ -287,9 +277,8 @@ def test_a_bad_cell_skips_its_row_with_the_reason(tmp_path, kind, change, reason
 
 @EACH
 def test_a_check_that_checked_nothing_is_no_success(tmp_path, kind):
-    ask = lambda *lines: run(kind, write(tmp_path / "t.csv",
-                                         [{"id": str(i), "use": use} | ROWS[kind] | cells for i, (use,
-                                                                                                  cells) in enumerate(lines)]))
+    row = lambda i, use, cells: {"id": str(i), "use": use} | ROWS[kind] | cells
+    ask = lambda *lines: run(kind, write(tmp_path / "t.csv", [row(i, *line) for i, line in enumerate(lines)]))
     bad = {"link": "string"}
     done = ask(("gate", bad), ("report", {}))
     assert done.returncode == 1 and done.stderr == "" and "gate 1, ok 0, miss 0, skipped 1" in done.stdout
@@ -309,8 +298,8 @@ def test_a_check_that_checked_nothing_is_no_success(tmp_path, kind):
 def test_no_cell_breaks_the_command(tmp_path_factory, kind, data):
     line = data.draw(st.sampled_from(TABLES[kind]))
     line = line | data.draw(st.dictionaries(st.sampled_from(list(line)), CELL, max_size=4))
-    path = write(tmp_path_factory.mktemp("fuzz") / "t.csv",
-                 [{k: v.replace("\r", "").replace("\0", "") for k, v in line.items()}])
+    plain = {k: v.replace("\r", "").replace("\0", "") for k, v in line.items()}
+    path = write(tmp_path_factory.mktemp("fuzz") / "t.csv", [plain])
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert cli.main(["check", kind, str(path), "--json"]) in (0, 1)
     assert all(r["status"] in ("ok", "miss") or r["note"] for r in json.loads(out.getvalue())["rows"])

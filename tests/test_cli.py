@@ -17,8 +17,7 @@ def test_claims_json():
     rows = json.loads(done.stdout)["claims"]
     assert len(rows) == 174
     assert set(rows[0]) == {"id", "role", "article", "computed", "low", "high", "unit", "status", "verdict",
-                            "book_value", "note",
-                            "error_frac"}
+                            "book_value", "note", "error_frac"}
 
 
 def test_claims_text_ends_in_a_count():
@@ -53,8 +52,8 @@ PLAN = ("plan", "--model", "qwen3-8b", "--gpu", "h200", "--explain")
 
 @pytest.mark.parametrize("arguments", [("claims",), ("claims", "--json"), PLAN])
 def test_a_reader_that_has_enough_is_no_error(arguments):
-    command = subprocess.Popen([sys.executable, "-m", "tpmodel", *arguments], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
+    command = subprocess.Popen([sys.executable, "-m", "tpmodel", *arguments],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     command.stdout.close()
     with command.stderr:
         assert (command.stderr.read(), command.wait()) == (b"", 0)
@@ -63,8 +62,8 @@ def test_a_reader_that_has_enough_is_no_error(arguments):
 @pytest.mark.parametrize("arguments", [("claims",), PLAN])
 def test_a_full_disk_is_one_line(arguments):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "tpmodel", *arguments], stdout=full, stderr=subprocess.PIPE,
-                              text=True)
+        done = subprocess.run([sys.executable, "-m", "tpmodel", *arguments],
+                              stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "No space left" in done.stderr
 
 

@@ -1,5 +1,4 @@
-"""`tpmodel embed` without vLLM: a stand-in module notes its arguments, the environment at import, and who started
-it."""
+"""`tpmodel embed` without vLLM: a stand-in notes its arguments, the environment at import, and who started it."""
 
 import json
 import os
@@ -144,8 +143,8 @@ def test_documents_prefixes_and_vectors(call, flags, texts):
     assert vectors.tolist() == [[len(text), 1.0, -0.5] for text in texts]
     said = json.loads(done.stdout)  # and nothing else: what vLLM prints goes to stderr
     assert {name: said[name] for name in ("mode", "documents", "tokens", "dimensions", "output")} == {
-        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts), "dimensions": 3,
-        "output": "v.npy"}
+        "mode": "tp", "documents": 6, "tokens": sum(1 + len(text.split()) for text in texts),
+        "dimensions": 3, "output": "v.npy"}
     assert said["documents_per_s"] == pytest.approx(6 / said["seconds"])
     assert said["tokens_per_s"] == pytest.approx(said["tokens"] / said["seconds"])
     assert "vLLM talks" in done.stderr and "so do workers" in done.stderr and "loading" in done.stderr
@@ -178,8 +177,8 @@ def test_the_stand_in_notices_a_program_without_a_guard(call):
 
 def left(call):
     """What a run left in the folder."""
-    return sorted(path.name for path in call.folder.iterdir() if path.name not in ("lib", "docs.txt", "log",
-        "unguarded.py"))
+    ours = ("lib", "docs.txt", "log", "unguarded.py")
+    return sorted(path.name for path in call.folder.iterdir() if path.name not in ours)
 
 
 def test_nothing_is_overwritten_without_force(call):
@@ -198,9 +197,9 @@ def test_a_file_that_appears_meanwhile_stays(call):
     assert left(call) == ["v.npy", "v.npy.part"] and "--resume" in done.stderr
 
 
-@pytest.mark.parametrize("stop, said", [("load",
-                                         "RuntimeError: Engine core initialization failed. See root cause above."),
-                                        ("embed", "AssertionError"), ("nan", "the vector of line 1 is not finite")])
+@pytest.mark.parametrize("stop, said", [
+    ("load", "RuntimeError: Engine core initialization failed. See root cause above."),
+    ("embed", "AssertionError"), ("nan", "the vector of line 1 is not finite")])
 @pytest.mark.parametrize("before", [None, "mine"])
 def test_a_crash_leaves_nothing(call, stop, said, before):
     if before:
@@ -231,12 +230,12 @@ def kept(call):
     ("INT@16", 130,
      "tpmodel embed: stopped by Ctrl-C: 2 finished batches stay in v.npy.part: --resume goes on from there"),
     ("KILL@16", -9, ""), ("crash@11", 2, "RuntimeError: CUDA error"),
-    ("full@16", 2,
-     "v.npy.part/2.npy cannot be written: File too large; 2 finished batches stay in v.npy.part: --resume goes on from there")])
+    ("full@16", 2, "v.npy.part/2.npy cannot be written: File too large; "
+                   "2 finished batches stay in v.npy.part: --resume goes on from there")])
 def test_resume_gives_the_bytes_of_an_uninterrupted_run(long, stop, code, said):
     done = long(*PLAIN, FAKE_STOP=stop)
-    assert done.returncode == code and "Traceback" not in done.stderr and said in (done.stderr.splitlines()
-        or [""])[-1], done.stderr[-500:]
+    last = (done.stderr.splitlines() or [""])[-1]
+    assert done.returncode == code and "Traceback" not in done.stderr and said in last, done.stderr[-500:]
     batches = 1 if "crash" in stop else 2
     assert kept(long) == [*(f"{i}.npy" for i in range(batches)), "settings.json"]
     assert not (long.folder / "v.npy").exists()
@@ -247,8 +246,8 @@ def test_resume_gives_the_bytes_of_an_uninterrupted_run(long, stop, code, said):
     done = long(*PLAIN, "--resume", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["resumed_documents"] == 6 * batches
-    assert [what["texts"][-1].split()[-1] for what in done.named("embed")] == ["doc-3",
-        *("doc-11", "doc-16")[batches - 1:]]
+    ends = [what["texts"][-1].split()[-1] for what in done.named("embed")]
+    assert ends == ["doc-3", *("doc-11", "doc-16")[batches - 1:]]
     resumed = (long.folder / "v.npy").read_bytes()
     assert not (long.folder / "v.npy.part").exists()
     assert long(*PLAIN, "--force").returncode == 0 and (long.folder / "v.npy").read_bytes() == resumed
@@ -303,8 +302,8 @@ def test_what_lies_there_is_not_taken_and_not_lost(long):
     done = long(*PLAIN, "--resume")
     assert done.returncode == 2 and "v.npy.part/0.npy' is not accepted: it is damaged" in done.stderr
     done = long(*PLAIN, "--force", FAKE_STOP="crash@5")
-    assert done.returncode == 2 and "nothing was finished" not in done.stderr and kept(long) == ["0.npy",
-        "settings.json"], "what was there stays until there is better"
+    assert done.returncode == 2 and "nothing was finished" not in done.stderr
+    assert kept(long) == ["0.npy", "settings.json"], "what was there stays until there is better"
 
 
 @pytest.mark.parametrize("output", ["x" * 254 + ".npy", "y" * 252])
@@ -352,8 +351,8 @@ BAD = [
      "max-len = '1_000' is not accepted: it must be a whole number of tokens >= 1"),
     (("--mode", "tp", "--gpu-util", "0"), "a fraction > 0"),
     (("--mode", "tp", "--gpu-util", "90"), "a fraction > 0"),
-    (("--mode", "tp", "--model", "bare"),
-     "model = 'bare/config.json' is not accepted: No such file or directory: it must be a config.json or a folder with one"),
+    (("--mode", "tp", "--model", "bare"), "model = 'bare/config.json' is not accepted: No such file or directory: "
+                                          "it must be a config.json or a folder with one"),
     (("--mode", "tp", "--model", "./missing"), "it must be a folder with a config.json"),
     (("--mode", "tp", "--model", "~nobody-here/x"), "it must be a folder with a config.json"),
     (("--mode", "tp", "--model", ""), "it must be a folder with a config.json"),
@@ -392,7 +391,8 @@ def test_without_an_input_only_a_dry_run(call):
 def test_a_document_that_is_too_long(call):
     done = call("--mode", "tp", *GIVEN, "--max-len", "3")
     assert done.returncode == 2 and left(call) == []
-    assert done.stderr.splitlines()[-1].startswith("tpmodel embed: max-len = 3 is not accepted: line 3 of the input has 4 tokens")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("tpmodel embed: max-len = 3 is not accepted: line 3 of the input has 4 tokens")
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")

@@ -55,16 +55,15 @@ def test_against_plain_loops(diff, monkeypatch, documents):
     assert found["cosine_min"] == pytest.approx(cosines.min(), abs=1e-12)
     assert found["cosine_mean"] == pytest.approx(cosines.mean(), abs=1e-12)
     assert found["max_abs_diff"] == numpy.abs(a - b).max()
-    near = [[set([j for j in numpy.argsort(-(rows @ rows[i])) if j != i][:5]) for i in range(documents)] for rows in (u,
-        v)]
+    near = [[set([j for j in numpy.argsort(-(rows @ rows[i])) if j != i][:5]) for i in range(documents)]
+            for rows in (u, v)]
     shared = numpy.mean([len(mine & yours) / 5 for mine, yours in zip(*near)])
     assert 0.2 < shared < 0.95 and found["top_k_overlap"] == pytest.approx(shared, abs=1e-12)
 
 
 def test_the_same_and_the_scaled(diff):
     a = numpy.random.default_rng(0).normal(size=(40, 16)).astype("f4")
-    a = numpy.tile(a[:10],
-                   (4, 1))  # every document four times: which two of its three copies are nearest is rounding, no difference
+    a = numpy.tile(a[:10], (4, 1))  # every document four times: which of its copies are nearest is rounding only
     found = json.loads(diff(a, a, "--json")[1])
     assert (found["cosine_min"], found["cosine_mean"], found["max_abs_diff"], found["top_k_overlap"]) == (1, 1, 0, 1)
     noise = 1e-7 * numpy.random.default_rng(1).normal(size=(2, *a.shape))
@@ -113,8 +112,8 @@ def saved(array):
     (NAN, "b.npy: row 2 (from 0) has NaN or infinity"),
     (INF, "b.npy: row 0 (from 0) has NaN or infinity"),
     (numpy.full((3, 4), -1e308), "b.npy: row 0 (from 0) has numbers beyond 1e+150"),
-    *((b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(400),
-       "b.npy holds no whole array") for head in (
+    *((b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + bytes(400), "b.npy holds no whole array")
+      for head in (
         b"(" * 4000, b"-" * 9000 + b"1", b"{" * 100,
         b"{'descr': '<f4', 'fortran_order': False, 'shape': (True, 8), }\n",
         b"{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807), }\n")),

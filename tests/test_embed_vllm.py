@@ -1,5 +1,4 @@
-"""`tpmodel embed` with a real vLLM on the CPU: a split model gives the vectors of the whole one. Run by `make vllm-
-test`."""
+"""`tpmodel embed` with a real vLLM on the CPU: a split model gives the whole one's vectors. Run by `make vllm-test`."""
 
 import json
 import os
@@ -24,15 +23,14 @@ def engine(workers):
     if workers > 1:
         cores = sorted(os.sched_getaffinity(0))
         share = len(cores) // workers or 1
-        env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(",".join(map(str,
-                                                                 cores[i * share:(i + 1) * share]))
-                                                    for i in range(workers))
+        parts = (cores[i * share:(i + 1) * share] for i in range(workers))
+        env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(",".join(map(str, part)) for part in parts)
     return env
 
 
 def call(program, workers, *arguments):
-    done = subprocess.run([*program, *arguments, "--json"], capture_output=True, text=True, env=engine(workers),
-                          timeout=1800)
+    done = subprocess.run([*program, *arguments, "--json"],
+                          capture_output=True, text=True, env=engine(workers), timeout=1800)
     assert done.returncode == 0, done.stderr[-8000:]
     found = json.loads(done.stdout)  # and nothing else: the log is on stderr
     print(" ".join(arguments[:1]), json.dumps(found))
@@ -52,16 +50,16 @@ def made(tmp_path_factory):
 
 
 def embed(folder, name, program, workers, *flags):
-    found = call(program, workers, "embed", *flags, "--model", str(folder / "model"), "--input",
-                 str(folder / "docs.txt"),
-                 "--output", str(folder / f"{name}.npy"), "--max-len", "512", "--dtype", "float32")
+    found = call(program, workers, "embed", *flags, "--model", str(folder / "model"),
+                 "--input", str(folder / "docs.txt"), "--output", str(folder / f"{name}.npy"),
+                 "--max-len", "512", "--dtype", "float32")
     assert found["documents"] == 16 and found["dimensions"] == 256 and found["tokens"] == sum(
         1 + len(text.split()) for text in tiny_model.documents())
 
 
 # Two stages need the compiled model here: without it vLLM's CPU engine makes no buffers to receive into.
-@pytest.mark.parametrize("name, program, flags", [("tp", SCRIPT, ("--mode", "tp", "--eager")),
-                                                  ("pp", MODULE, ("--mode", "pp", "--pp-layers", "4,2"))])
+@pytest.mark.parametrize("name, program, flags", [
+    ("tp", SCRIPT, ("--mode", "tp", "--eager")), ("pp", MODULE, ("--mode", "pp", "--pp-layers", "4,2"))])
 def test_split_over_two_the_vectors_are_those_of_one(made, name, program, flags):
     embed(made, name, program, 2, *flags)
     found = call(MODULE, 1, "embed-diff", str(made / "whole.npy"), str(made / f"{name}.npy"))

@@ -22,8 +22,7 @@ def random_texts(figure, seed):
 
 
 def numbers_of(figure, texts):
-    """Every number of marks and texts for one setting, in the order of the page's script, and the points of every
-    curve."""
+    """Every number of marks and texts for one setting, as the page's script orders them, and the points of curves."""
     view, numbers, curves = figure.view(texts), [], []
     for mark in figure.marks:
         if mark.kind == "curve":
@@ -48,8 +47,8 @@ HARNESS = """(settings) => {
 
 def worded(parts, view):
     """A text with # for each number."""
-    return "".join(p if isinstance(p, str) else p[1][int(p[0](view))] if isinstance(p[1],
-        tuple) else "#" for p in parts)
+    return "".join(p if isinstance(p, str) else p[1][int(p[0](view))] if isinstance(p[1], tuple) else "#"
+                   for p in parts)
 
 
 @by_name
@@ -92,8 +91,8 @@ def test_draw_puts_every_mark_where_its_function_says(figure):
         if mark.kind == "box":
             x0, y0, x1, y1 = (float(place(part, view)) for part in mark.parts())
             xlim, ylim = figure.axes[mark.axes].xlim, figure.axes[mark.axes].ylim
-            if all(min(xlim) <= x <= max(xlim) for x in (x0, x1)) and all(min(ylim) <= y <= max(ylim) for y in (y0,
-                y1)):
+            inside = lambda ends, limits: all(min(limits) <= at <= max(limits) for at in ends)
+            if inside((x0, x1), xlim) and inside((y0, y1), ylim):
                 assert artist.get_xy()[0] == pytest.approx((x0, y0)) and artist.get_xy()[2] == pytest.approx((x1, y1))
 
 
@@ -121,27 +120,30 @@ def seen(figure, texts):
             limits, log = ((axes.xlim, axes.xlog), (axes.ylim, axes.ylog))[i % 2]
             places.append(along(place(part, here), limits, log))
     shown = figure.shown_texts(texts)
-    return (places, {k: v for k, v in shown.items() if not k.startswith("silent-")}), {k: v for k, v in shown.items()
-        if v}
+    read = {k: v for k, v in shown.items() if not k.startswith("silent-")}
+    return (places, read), {k: v for k, v in shown.items() if v}
 
 
 def some(control, count):
     """Evenly drawn texts of a slider, its ends among them; every option of a choice."""
-    texts = control.texts if control.kind == "slider" else tuple(control.options)
-    return texts if control.kind == "choice" else tuple(dict.fromkeys(texts[round(i * (len(texts) - 1) / (count - 1))]
-                                                                      for i in range(count)))
+    if control.kind == "choice":
+        return tuple(control.options)
+    texts = control.texts
+    return tuple(dict.fromkeys(texts[round(i * (len(texts) - 1) / (count - 1))] for i in range(count)))
 
 
 def moves(figure, base, control, count):
-    """(A text, whether it changes what is seen, whether the control's note shows then), of each; a note that stands
-    through a move is true."""
+    """(A text, whether it changes what is seen, whether the control's note shows then), of each.
+
+    A note that stands through a move is true."""
     name, (before, noted) = f"silent-{control.name}", seen(figure, base)
     for text in some(control, count):
         if text != figure.texts(base)[control.name]:
             after, notes = seen(figure, {**base, control.name: text})
-            assert not (after != before and name in notes
-                        and name in noted), f"{control.label} = {text} at {base}: {notes[name]}, it says"
-            yield text, after != before, name in notes
+            changed = after != before
+            wrong = changed and name in notes and name in noted
+            assert not wrong, f"{control.label} = {text} at {base}: {notes[name]}, it says"
+            yield text, changed, name in notes
 
 
 @by_name
@@ -177,13 +179,13 @@ def test_a_note_stands_beside_its_control():
     assert "KV cache stored as = FP8\n" in figure.describe({"context_tokens": "8192"})
     assert "KV cache stored as = BF16 (no cache yet: the context is 0)" in figure.describe({"kv_dtype": "BF16"})
     html = figure.page()
-    assert '<select id="decode-time-set-kv_dtype" data-control="kv_dtype" aria-describedby="decode-time-silent-kv_dtype">' in html
+    assert ('<select id="decode-time-set-kv_dtype" data-control="kv_dtype" '
+            'aria-describedby="decode-time-silent-kv_dtype">') in html
     assert '<p class="tp-silent" id="decode-time-silent-kv_dtype">no cache yet: the context is 0</p>' in html
     rows = kernel.widget(figure).children
     context = next(row for row in rows if getattr(row, "description", "") == "Context already in the cache")
-    dtype, said = next(row.children for row in rows if hasattr(row,
-                                                               "children") and row.children[0].description
-                       == "KV cache stored as")
+    dtype, said = next(row.children for row in rows
+                       if hasattr(row, "children") and row.children[0].description == "KV cache stored as")
     assert dtype.value == "FP8" and said.value == "no cache yet: the context is 0"
     context.value = "8192"
     assert said.value == ""
@@ -216,8 +218,8 @@ def test_presets_are_settings_of_the_controls(figure):
 
 
 def test_the_articles_figures_say_so():
-    for name in ("two-cuts", "block-flow", "decode-time", "card-memory", "context-budget", "message-time",
-                 "prompt-time"):
+    for name in ("two-cuts", "block-flow", "decode-time", "card-memory",
+                 "context-budget", "message-time", "prompt-time"):
         assert next(iter(next(f for f in FIGURES if f.name == name).presets)).lower().startswith("article 1")
 
 
@@ -270,5 +272,5 @@ def test_the_main_colours_differ_in_grey_too(theme):
     light = sorted(luminance(colors[name]) + 0.05 for name in ("blue", "red", "green", "gold"))
     assert min(b / a for a, b in zip(light, light[1:])) > 1.15
     if theme == 0:
-        assert {name: colors[name] for name in colors if name in drawing.COLORS} == {k: v
-            for k, v in drawing.COLORS.items() if k != "text"}
+        drawn = {name: color for name, color in drawing.COLORS.items() if name != "text"}
+        assert {name: colors[name] for name in colors if name in drawing.COLORS} == drawn

@@ -19,9 +19,8 @@ class Firefox:
 
         self.log = folder / "firefox.log"
         with self.log.open("w") as out:
-            self.process = subprocess.Popen([path, "--headless", "--no-remote", "--profile", str(folder),
-                                             "--remote-debugging-port=0"],
-                                            stdout=out, stderr=out)
+            command = [path, "--headless", "--no-remote", "--profile", str(folder), "--remote-debugging-port=0"]
+            self.process = subprocess.Popen(command, stdout=out, stderr=out)
         for _ in range(120):
             found = re.search(r"WebDriver BiDi listening on (ws://\S+)", self.log.read_text())
             if found:
@@ -48,8 +47,7 @@ class Firefox:
     def evaluate(self, expression):
         """The value of a JavaScript expression, as JSON."""
         result = self.ask("script.evaluate", expression=f"JSON.stringify({expression})",
-                          target={"context": self.context},
-                          awaitPromise=False)
+                          target={"context": self.context}, awaitPromise=False)
         assert result["type"] == "success", result
         return json.loads(result["result"]["value"])
 

@@ -25,7 +25,6 @@ from tpmodel.formula.tree import Node, walk
 from tpmodel.formula.vocabulary import DOMAINS, NAMES, check
 
 every_formula()  # loads every module, used or not
-ROOT = Path(__file__).resolve().parents[1]
 FORMULAS = list(REGISTRY.values())
 
 
@@ -54,8 +53,8 @@ def points(form, count, seed=0):
 def test_javascript_equals_python_to_the_bit(form, blank):
     rows = points(form, 1000)
     library = printers.javascript_library(FORMULAS)
-    theirs = blank.evaluate(f"rows => {{ const F = {library}; return rows.map(row => F.{form.__name__}(...row)); }}",
-                            rows)
+    name = form.__name__
+    theirs = blank.evaluate(f"rows => {{ const F = {library}; return rows.map(row => F.{name}(...row)); }}", rows)
     ours = [form(*row) for row in rows]
     assert list(map(float, theirs)) == ours
 
@@ -78,8 +77,9 @@ def test_sympy_agrees(form):
 def test_docstring_names_everything(form):
     for word in (*form.parameters, "returns :", "limits :", "source :", ">>> "):
         assert word in form.__doc__, f"{form.__name__}: docstring does not mention {word}"
-    assert form.latex() in form.__doc__ and not re.search(r"\$[^$]*=[^$]*\$",
-                                                          form.__wrapped__.__doc__.split("\n")[0]), "the equation is made, not typed"
+    typed = form.__wrapped__.__doc__.split("\n")[0]
+    assert form.latex() in form.__doc__
+    assert not re.search(r"\$[^$]*=[^$]*\$", typed), "the equation is made, not typed"
 
 
 # --- units ---------------------------------------------------------------------------------------
@@ -90,8 +90,7 @@ PER = {"byte": {"B": 1}, "s": {"s": 1}, "token": {}, "byte/s": {"B": 1, "s": -1}
 
 
 def unit_of(node):
-    """The unit of a node as powers of byte and second; tokens and FLOP are counts; None for a zero, which fits
-    everything."""
+    """The unit of a node as powers of byte and second; tokens and FLOP are counts; None for a zero, which fits all."""
     kind = node.kind
     if kind == "number":
         return None if node.value == 0 else {}
@@ -230,8 +229,8 @@ def test_bad_numbers_are_named(bad):
 
 
 def test_zero_where_it_divides_is_named():
-    with pytest.raises(ValueError,
-                       match=r"link_bytes_per_s \[byte/s\] = 0 is not accepted.*must be a finite number > 0"):
+    said = r"link_bytes_per_s \[byte/s\] = 0 is not accepted.*must be a finite number > 0"
+    with pytest.raises(ValueError, match=said):
         collectives.allreduce_s(1, 2, 0, 0)
     with pytest.raises(ValueError, match=r"ranks = 1.5 is not accepted.*whole number >= 1"):
         collectives.allreduce_wire_bytes(1, 1.5)
@@ -280,18 +279,18 @@ def test_best_is_the_smallest(lo, span, target):
 
 
 def test_best_in_javascript(blank):
-    tree = ops.best(Node("number", 1), Node("name", "layers"),
-                    lambda i: (i - Node("name", "hidden")) * (i - Node("name", "hidden")))
+    hidden = Node("name", "hidden")
+    tree = ops.best(Node("number", 1), Node("name", "layers"), lambda i: (i - hidden) * (i - hidden))
     function = printers.javascript_function(["layers", "hidden"], [tree], single=True)
-    assert blank.evaluate(f"() => {{ const F = {printers.javascript_library([])}; return ({function})(20, 7.4); }}") == 7
+    library = printers.javascript_library([])
+    assert blank.evaluate(f"() => {{ const F = {library}; return ({function})(20, 7.4); }}") == 7
 
 
 POWERS = [(a, n) for a in (0.0, 0.5, 1.0, 1.7, 0.83, 0.999, -0.3, 12.25) for n in (0, 1, 2, 3, 7, 16, 64)]
 
 
 def test_power_is_the_same_product_everywhere(blank):
-    """To the bit in numbers, arrays and JavaScript; SymPy's own powers round once: to the bit where nothing is
-    rounded."""
+    """To the bit in numbers, arrays and JavaScript; SymPy's powers round once: to the bit where nothing is rounded."""
     numbers = [ops.power(a, n) for a, n in POWERS]
     for (a, n), number in zip(POWERS, numbers):
         by_hand = 1.0
@@ -305,7 +304,9 @@ def test_power_is_the_same_product_everywhere(blank):
     assert list(ops.power(bases, 3.0)) == [ops.power(a, 3.0) for a in bases]
     assert list(ops.power(0.83, counts)) == [ops.power(0.83, n) for n in counts]
     function = printers.javascript_function(["a", "n"], [ops.power(Node("name", "a"), Node("name", "n"))], single=True)
-    theirs = blank.evaluate(f"rows => {{ const F = {printers.javascript_library([])}; return rows.map(([a, n]) => ({function})(a, n)); }}", POWERS)
+    library = printers.javascript_library([])
+    theirs = blank.evaluate(
+        f"rows => {{ const F = {library}; return rows.map(([a, n]) => ({function})(a, n)); }}", POWERS)
     assert list(map(float, theirs)) == numbers
 
 
@@ -349,7 +350,8 @@ def test_latex_of_a_call_lists_only_what_differs():
 
 
 def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
-    rows = list(csv.DictReader((resources.files("tpmodel.formula") / "terms.csv").read_text(encoding="utf-8").splitlines()))
+    table = (resources.files("tpmodel.formula") / "terms.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
     assert len(rows) == len(NAMES) and [row["name"] for row in rows] == list(NAMES)
     assert all(set(row) == {"name", "symbol", "unit", "domain", "theme", "meaning"} for row in rows)
     assert all(row["symbol"] and row["theme"] and row["meaning"] and row["domain"] in DOMAINS for row in rows)
@@ -378,11 +380,11 @@ def spoken(node):
 def test_every_formula_is_used():
     """Outside itself: by another formula, a figure, the planner, a notebook."""
     root = Path(__file__).resolve().parents[1]
-    cells = [cell for path in root.glob("notebooks/*.ipynb") for cell in json.loads(path.read_text())["cells"]
-             if cell["cell_type"] == "code"]
+    cells = [cell for path in root.glob("notebooks/*.ipynb")
+             for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
     code = [path.read_text() for path in root.glob("tpmodel/**/*.py")] + ["".join(cell["source"]) for cell in cells]
-    used = {name for text in code for node in ast.parse(text).body for name in spoken(node) if name != getattr(node,
-        "name", "")}
+    used = {name for text in code for node in ast.parse(text).body
+            for name in spoken(node) if name != getattr(node, "name", "")}
     assert [form.__name__ for form in FORMULAS if form.__name__ not in used] == []
 
 

@@ -46,7 +46,7 @@ def test_the_map_names_figures_1_to_6_and_every_function_that_draws_them():
 
 @pytest.mark.parametrize("row", MAP, ids=lambda row: f"figure-{row[0]}")
 def test_a_row_of_the_map_leads_from_chapter_to_notebook_to_function(row):
-    number, _, chapter, notebook, functions = row
+    _, _, chapter, notebook, functions = row
     stem = re.fullmatch(r"\[(\w+)\]\(book/\1\.md\)", chapter).group(1)
     assert notebook == f"[{stem}](notebooks/{stem}.ipynb)"
     cells = json.loads((ROOT / "notebooks" / f"{stem}.ipynb").read_text())["cells"]

@@ -51,14 +51,14 @@ def test_the_table_of_the_house_lists_what_is_there():
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_go_only_down(path):
     wing, room = place(path)
-    above = [f"{there} of {its}" for its, there in imported(path) if there is None
-             or FLOORS.index(there) > FLOORS.index(room)]
+    above = [f"{there} of {its}" for its, there in imported(path)
+             if there is None or FLOORS.index(there) > FLOORS.index(room)]
     assert not above, f"{room} of {wing} imports {above}"
 
 
 def test_what_draws_a_figure_knows_formulas_only():
-    assert {room for path in (PACKAGE / "book/live").glob("*.py") for _, room in imported(path)} <= {"live", "formula",
-        "inputs"}
+    known = {room for path in (PACKAGE / "book/live").glob("*.py") for _, room in imported(path)}
+    assert known <= {"live", "formula", "inputs"}
 
 
 def test_the_science_wing_stands_alone(tmp_path):
@@ -103,7 +103,6 @@ HEAVY = {"numpy", "sympy", "matplotlib", "ipywidgets", "IPython"}
 
 @pytest.mark.parametrize("statement", [
     "import tpmodel", "import tpmodel.book.figures", "import tpmodel.planner.evidence.claims",
-    "import tpmodel.tools.cli",
-    "import tpmodel.formulas.decode"])
+    "import tpmodel.tools.cli", "import tpmodel.formulas.decode"])
 def test_the_core_loads_no_heavy_library(statement):
     assert loaded_after(statement) & HEAVY == set()

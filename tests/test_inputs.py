@@ -1,5 +1,4 @@
-"""What a user gives: files, numbers, layers, paths; the same answers on every command: one line that names the field,
-exit 2."""
+"""What a user gives: files, numbers, layers, paths: every command answers in one line that names the field, exit 2."""
 
 import os
 import re
@@ -48,17 +47,15 @@ def refused(found, *words):
 
 
 FIELDS = [
-    *((PLAN, flag) for flag in ("--context", "--util", "--mtp", "--acceptance", "--batch", "--reserve-gib", "--layers",
-                                "--engine")),
+    *((PLAN, flag) for flag in ("--context", "--util", "--mtp", "--acceptance",
+                                "--batch", "--reserve-gib", "--layers", "--engine")),
     *((SPLIT, flag) for flag in ("--tokens", "--batch-tokens", "--util", "--reserve-gib", "--layers")),
     *((EMBED, flag) for flag in ("--max-len", "--gpu-util")),
-    *((("embed", "--mode", mode, *EMBED[3:]), flag) for mode, flag in (("pp", "--pp-layers"),
-                                                                       ("offload", "--offload-gb"),
-                                                                       ("offload", "--gpu"))),
+    *((("embed", "--mode", mode, *EMBED[3:]), flag)
+      for mode, flag in (("pp", "--pp-layers"), ("offload", "--offload-gb"), ("offload", "--gpu"))),
     (("embed-diff", "a", "b"), "--top-k")]
 HOSTILE = ("1_000", "\u0661\u0662", "\uff11", "\u00b2", "nan", "inf", "-inf", "1e400", "9" * 400, "9" * 5000, "-1",
-           "1e-400x", "0x10", "", " ", "1,nan", "1;2", "None", "1\n2", "1e",
-           "+-1", "--", "true", "\U0001d7d9")
+           "1e-400x", "0x10", "", " ", "1,nan", "1;2", "None", "1\n2", "1e", "+-1", "--", "true", "\U0001d7d9")
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=ascii)
@@ -100,8 +97,8 @@ def test_pipes_devices_folders_and_what_is_not_there(said, tmp_path, command):
     refused(said(*READS[command](tmp_path / "pipe")), "pipe' is not accepted: it is a pipe or a device: it must be ")
     refused(said(*READS[command]("/dev/zero")), "'/dev/zero' is not accepted: it is a pipe or a device")
     refused(said(*READS[command](tmp_path / "folder")), "directory: it must be ")
-    refused(said(*READS[command](tmp_path / "none")),
-            "none' is " + ("neither a file" if command == "plan" else "not accepted: No such file or directory"))
+    missing = "neither a file" if command == "plan" else "not accepted: No such file or directory"
+    refused(said(*READS[command](tmp_path / "none")), f"none' is {missing}")
     refused(said(*READS[command]("x" * 9000)), "File name too long")
 
 
@@ -114,8 +111,8 @@ def test_a_pipe_beside_a_config_is_no_quantisation(said, tmp_path):
     refused(said("embed", "--mode", "tp", "--model", tmp_path / "pipe", "--dry-run"), "model = ", "it is a pipe")
 
 
-@pytest.mark.parametrize("data, words", [(b"fine\ncaf\xe9\n", "line 2 is not UTF-8 (byte 0xe9)"),
-                                         (b"\xff", "line 1 is not UTF-8")])
+@pytest.mark.parametrize("data, words", [
+    (b"fine\ncaf\xe9\n", "line 2 is not UTF-8 (byte 0xe9)"), (b"\xff", "line 1 is not UTF-8")])
 def test_what_is_not_utf_8_is_told_with_its_line(tmp_path, data, words):
     (tmp_path / "f").write_bytes(data)
     with pytest.raises(ValueError, match=re.escape(words)):

@@ -31,8 +31,7 @@ def lab(tmp_path_factory):
         shutil.copy(ROOT / part, folder / part)
     log = folder / "lab.log"
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0",
-               f"--IdentityProvider.token={TOKEN}",
-               "--ServerApp.root_dir=.", "--LabApp.news_url=", "--allow-root"]
+               f"--IdentityProvider.token={TOKEN}", "--ServerApp.root_dir=.", "--LabApp.news_url=", "--allow-root"]
     environment = {**os.environ, "JUPYTER_CONFIG_DIR": str(folder / "config"), "JUPYTER_DATA_DIR": str(folder / "data"),
                    "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings")}
     environment.pop("TPMODEL_LIVE", None)
@@ -70,8 +69,8 @@ def test_widgets_drive_python(lab, browser):
     handle.focus()
     for _ in range(5):
         page.keyboard.press("ArrowRight")
-    page.wait_for_function("start => !document.querySelector('.jp-OutputArea').innerText.includes(start)", arg=start,
-                           timeout=30_000)
+    page.wait_for_function("start => !document.querySelector('.jp-OutputArea').innerText.includes(start)",
+                           arg=start, timeout=30_000)
     assert "tokens/s" in output.inner_text()
     page.close()
 

@@ -16,11 +16,10 @@ from tpmodel.planner.plan.line import share
 
 @pytest.mark.parametrize("model, dtype, fine", [
     ("qwen3-8b", "fp8_ds_mla", False), ("deepseek-v3", "fp8_ds_mla", True), ("deepseek-v3", "nvfp4", False),
-    ("qwen3-8b", "nvfp4", True),
-    ("deepseek-v3", "fp8", True)])
+    ("qwen3-8b", "nvfp4", True), ("deepseek-v3", "fp8", True)])
 def test_a_cache_format_is_for_one_kind_of_cache(capsys, model, dtype, fine):
-    code = cli.main(["plan", "--model", model, *["--gpu", "h200"] * 16, "--parallel", "pp", "--link", "nvlink-h200",
-                     "--kv-dtype", dtype])
+    code = cli.main(["plan", "--model", model, *["--gpu", "h200"] * 16,
+                     "--parallel", "pp", "--link", "nvlink-h200", "--kv-dtype", dtype])
     done = capsys.readouterr()
     if fine:
         assert code == 0 and f"--kv-cache-dtype {dtype}" in done.out
@@ -67,9 +66,9 @@ class Reader(HTMLParser):
         self.text += data
 
 
-@pytest.mark.parametrize("address", ["https://a.example/x?b=1&c=2", 'https://a.example/"onclick="x',
-                                     "https://a.example/<b>", "https://a.example/'y'", "http://a.example/http://b",
-                                     "https://a.example/&quot"])
+@pytest.mark.parametrize("address", [
+    "https://a.example/x?b=1&c=2", 'https://a.example/"onclick="x', "https://a.example/<b>", "https://a.example/'y'",
+    "http://a.example/http://b", "https://a.example/&quot"])
 def test_what_enters_an_attribute_is_escaped_for_attributes(address):
     caption = 'a "caption" & <more>'
     found = Reader(Words(caption, ("name", "where"), (("<i>", f"see {address}, and & on"),))._repr_html_())

@@ -1,5 +1,4 @@
-"""The Makefile: a set-up that was interrupted or spoiled is made anew; goals come in order; clean leaves nothing; skips
-are loud."""
+"""The Makefile: a set-up interrupted or spoiled is made anew; goals come in order; clean is clean; skips are loud."""
 
 import os
 import shutil
@@ -14,7 +13,8 @@ PYTHON = """#!/bin/sh
 # A Python that claims to be {version}, makes environments like itself, and notes in `log` what it installs.
 cd {folder}
 case "$1 $2" in
-  "-m venv") echo venv >> log; mkdir -p $3/bin && sed 's/^# A Python/# The Python/' "$0" > $3/bin/python && chmod +x $3/bin/python
+  "-m venv") echo venv >> log
+    mkdir -p $3/bin && sed 's/^# A Python/# The Python/' "$0" > $3/bin/python && chmod +x $3/bin/python
     {venv}; echo "#!{folder}/$3/bin/python" > $3/bin/pip ;;
   "-m pip") echo "pip $*" >> log; {pip} ;;
   *) exec {real} -c "import sys; sys.version_info = {version}, 0, 'final', 0
@@ -43,8 +43,8 @@ def make(folder, *goals):
     """What make did, and what was made or installed."""
     (folder / "log").unlink(missing_ok=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(["make", f"PYTHON={folder / 'python'}", *goals], cwd=folder, capture_output=True, text=True,
-                          env=environment)
+    done = subprocess.run(["make", f"PYTHON={folder / 'python'}", *goals], cwd=folder,
+                          capture_output=True, text=True, env=environment)
     log = folder / "log"
     return done, [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
 
@@ -103,8 +103,8 @@ def test_the_book_is_built_before_its_pages_are_tested(project, goals):
         (project / ".venv" / "bin" / name).chmod(0o755)
     done, _ = make(project, "-j2", *goals)
     assert done.returncode == 0, done.stderr
-    assert (project / "log").read_text().splitlines() == ["built", "tested -n 2 -m not slow",
-                                                          "tested --nbval notebooks/ -n 2 --dist loadfile"]
+    assert (project / "log").read_text().splitlines() == [
+        "built", "tested -n 2 -m not slow", "tested --nbval notebooks/ -n 2 --dist loadfile"]
 
 
 def test_clean_leaves_nothing_of_ours(project):
@@ -117,10 +117,10 @@ def test_clean_leaves_nothing_of_ours(project):
 
 
 def run_pytest(*arguments, **environment):
+    inherited = {k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}
     return subprocess.run([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:nbval", *arguments],
                           cwd=ROOT, capture_output=True, text=True,
-                          env={**{k: v for k, v in os.environ.items() if k != "TPMODEL_CI"}, "PATH": "/nowhere",
-                               **environment})
+                          env={**inherited, "PATH": "/nowhere", **environment})
 
 
 def test_a_missing_browser_is_said_loudly_and_fails_in_ci():
@@ -131,6 +131,6 @@ def test_a_missing_browser_is_said_loudly_and_fails_in_ci():
 
 
 def test_without_browser_tests_none_is_started():
-    done = run_pytest("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py", "--collect-only", "-m",
-                      "not browser")
+    done = run_pytest("tests/test_make.py", "tests/test_access.py", "tests/test_embed_vllm.py",
+                      "--collect-only", "-m", "not browser")
     assert "test_without_browser" in done.stdout and "axe" not in done.stdout and "vllm.py" not in done.stdout

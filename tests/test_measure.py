@@ -34,15 +34,13 @@ def rows(rate, start, bulk, ranks=2, sizes=link.SIZES):
 
 def result(**more):
     card = {"index": 0, "name": "NVIDIA GeForce RTX 5060 Ti", "reported_mib": 16311, "total_bytes": 16620191744,
-            "copy_bytes_per_s": 400e9,
-            "matvec_bytes_per_s": 380e9, "matvec_small_bytes_per_s": 300e9, "bf16_flop_per_s": 45e12,
-            "host_to_device_pinned_bytes_per_s": 13e9,
+            "copy_bytes_per_s": 400e9, "matvec_bytes_per_s": 380e9, "matvec_small_bytes_per_s": 300e9,
+            "bf16_flop_per_s": 45e12, "host_to_device_pinned_bytes_per_s": 13e9,
             "host_to_device_pageable_bytes_per_s": None, "ranges": {"copy_bytes_per_s": [395e9, 401e9]}, "failed": {}}
     other = {**card, "index": 1, "copy_bytes_per_s": 410e9}
     shared = {"ranks": 2, "protocols": {"default": rows(2e9, 1e-5, 4e-5)}, "failed": {}}
     return {"schema": "tpmodel-measure-1", "date": "2026-11-30", "torch": "2.11", "nccl": "2.28.9", "driver": None,
-            "gpus": [card, other],
-            "all_reduce": shared} | more
+            "gpus": [card, other], "all_reduce": shared} | more
 
 
 # measure: the parts that need no GPU
@@ -57,7 +55,8 @@ def test_sizes_and_calls():
 
 
 def test_nvidia_smi_is_read_by_uuid_and_survives_what_it_does_not_know():
-    text = "GPU-aa, 580.65, 16311, 180.00, 1, 4, 8, 16\nGPU-bb, 580.65, 16303, [N/A], [Not Supported], 5, 16, 16\nno devices\n"
+    text = ("GPU-aa, 580.65, 16311, 180.00, 1, 4, 8, 16\n"
+            "GPU-bb, 580.65, 16303, [N/A], [Not Supported], 5, 16, 16\nno devices\n")
     found = smi.parse_smi(text)
     assert [row["reported_mib"] for row in found] == [16311, 16303]
     assert found[1]["power_limit_w"] is None and found[1]["pcie_gen"] is None
@@ -73,9 +72,9 @@ def test_only_variables_that_matter_are_kept():
 
 def test_the_parts_of_the_ranks_are_put_together():
     graph, ping = [[8, 1e-5]], [[8, 2e-5]]
-    whole = link.assemble(2, ({"eager": [[8, 3e-5]], "ping_eager": [[8, 9e-5]], "graph": graph, "ping_graph": ping},
-                              {}),
-                          {"LL": ({"graph": [[8, 8e-6]]}, {}), "LL128": ({}, {"graph": "RuntimeError: no"})})
+    timed = {"eager": [[8, 3e-5]], "ping_eager": [[8, 9e-5]], "graph": graph, "ping_graph": ping}
+    forced = {"LL": ({"graph": [[8, 8e-6]]}, {}), "LL128": ({}, {"graph": "RuntimeError: no"})}
+    whole = link.assemble(2, (timed, {}), forced)
     assert whole["protocols"] == {"default": graph, "LL": [[8, 8e-6]]} and whole["in_graph"]
     assert whole["failed"] == {"LL128 graph": "RuntimeError: no"}
     assert whole["send_recv"] == [[8, 1e-5]]  # there and back is two
@@ -103,8 +102,8 @@ def test_known_constants_are_found_again(rate, start, more, ranks):
     bulk = start * more
     found, said = fit.fit_link(rows(rate, start, bulk, ranks), ranks)
     assert found["link_bytes_per_s"][1] == pytest.approx(rate, rel=1e-6)
-    assert found["allreduce_latency_s"][1] == pytest.approx(start,
-                                                            abs=4 * KIB / rate)  # the median of three small ones has some bytes in it
+    # the median of three small ones has some bytes in it
+    assert found["allreduce_latency_s"][1] == pytest.approx(start, abs=4 * KIB / rate)
     assert found["bulk_latency_s"][1] == pytest.approx(bulk, abs=4 * KIB / rate)
     assert said["median_abs_error_frac"] < 0.02 and said["worst_abs_error_frac"] < 0.2
     assert said["rows"] == len(link.SIZES)
@@ -114,9 +113,8 @@ def test_known_constants_are_found_again(rate, start, more, ranks):
        start=st.floats(3e-6, 6e-5), more=st.floats(1, 8))
 @settings(max_examples=60, deadline=None)
 def test_every_row_lies_within_the_ranges(noise, rate, start, more):
-    table = [(size, t * (factor if size < 16 * MIB else 1)) for (size,
-                                                                 t), factor in zip(rows(rate, start, start * more),
-                                                                                   noise)]
+    table = [(size, t * (factor if size < 16 * MIB else 1))
+             for (size, t), factor in zip(rows(rate, start, start * more), noise)]
     found, _ = fit.fit_link(table, 2)
     assert all(low <= mid <= high for low, mid, high in found.values())
     for size, t in table:
@@ -126,10 +124,10 @@ def test_every_row_lies_within_the_ranges(noise, rate, start, more):
 
 
 def test_a_fit_worked_by_hand():
-  # slope (64 - 16) MiB / (48 MiB / 1 GB/s) = 1 GB/s; latency the median of 8, 10, 12 us; at 64 KiB 105.536 us less 65.536 of bytes is 40
-  
-    table = [(8, 8e-6), (16, 10e-6), (32, 12e-6), (64 * KIB, 105.536e-6), (16 * MIB, 40e-6 + 16 * MIB / 1e9),
-             (64 * MIB, 40e-6 + 64 * MIB / 1e9)]
+    # slope (64 - 16) MiB / (48 MiB / 1 GB/s) = 1 GB/s; latency the median of 8, 10, 12 us;
+    # at 64 KiB 105.536 us less 65.536 of bytes is 40
+    table = [(8, 8e-6), (16, 10e-6), (32, 12e-6), (64 * KIB, 105.536e-6),
+             (16 * MIB, 40e-6 + 16 * MIB / 1e9), (64 * MIB, 40e-6 + 64 * MIB / 1e9)]
     found, said = fit.fit_link(table, 2)
     assert [found[name][1] for name in found] == pytest.approx([1e9, 10e-6, 40e-6], rel=1e-6)
     assert found["allreduce_latency_s"][0] == pytest.approx(8e-6, rel=0.01)
@@ -174,14 +172,14 @@ def test_a_measurement_becomes_a_catalog_that_plan_reads(tmp_path):
                "--catalog", catalog, "--parallel", "tp", "--json")
     assert plan.returncode == 0, plan.stderr
     said = json.loads(plan.stdout)
-    assert any("rtx-5060-ti-measured: kernels reach 0.74 / 0.94 / 0.94" in line
-               for line in said["assumptions"]), "what was used is what is said"
-    offload = json.loads(run("plan", "--model", "qwen3-32b", "--gpu", "rtx-5060-ti-measured", "--catalog", catalog,
-                             "--json").stdout)
+    used = "rtx-5060-ti-measured: kernels reach 0.74 / 0.94 / 0.94"
+    assert any(used in line for line in said["assumptions"]), "what was used is what is said"
+    offload = json.loads(run("plan", "--model", "qwen3-32b", "--gpu", "rtx-5060-ti-measured",
+                             "--catalog", catalog, "--json").stdout)
     assert any("offloaded weights come at" in line and "its own copies" in line for line in offload["assumptions"])
     copies = offload["decode"]["terms"]["offload copies"]["mid_ms"] / 1e3
-    assert copies == pytest.approx(offload["split"]["offloaded_bytes"] / card.numbers["copy_bytes_per_s"].base_range[1],
-                                   rel=0.03)  # but for what no step reads
+    copied_s = offload["split"]["offloaded_bytes"] / card.numbers["copy_bytes_per_s"].base_range[1]
+    assert copies == pytest.approx(copied_s, rel=0.03)  # but for what no step reads
     assert said["link"] == "measured-link" and said["gpus"][0]["budget_bytes"] == pytest.approx(0.92 * 16620191744)
     slower = json.loads(json.dumps(result()))
     slower["all_reduce"]["protocols"]["default"] = rows(2e9, 1e-4, 1e-4)
@@ -203,8 +201,8 @@ def test_json_has_entries_and_how_close_the_fit_is(tmp_path):
 
 
 def test_one_gpu_has_no_link_and_may_take_rates_from_the_catalog():
-    found, said = fit.entries(result(all_reduce=None), "x",
-                              {name: fit.kept(one) for name, one in gpu("rtx-5060-ti-16gb").numbers.items()})
+    known = {name: fit.kept(one) for name, one in gpu("rtx-5060-ti-16gb").numbers.items()}
+    found, said = fit.entries(result(all_reduce=None), "x", known)
     assert said is None and "x" not in found
     card = sourced.read(fit.toml(found, ["c"]), "y")["rtx-5060-ti-measured"]
     assert card.fp4_flop_per_s == gpu("rtx-5060-ti-16gb").fp4_flop_per_s and card.bf16_flop_per_s == 45e12
@@ -233,8 +231,8 @@ def test_a_read_that_beats_the_copy_is_the_memory_rate():
     (lambda r: r["gpus"][0].update(total_bytes=None) or r, "total_bytes"),
     (lambda r: r["gpus"][0].update(ranges={"copy_bytes_per_s": [-1]}) or r, "above 0"),
     (lambda r: r["gpus"][0].update(ranges=3) or r, "gpus"),
-    *((lambda r, wrong=wrong: r["gpus"][0].update(ranges={"copy_bytes_per_s": wrong}) or r,
-       "ranges.copy_bytes_per_s") for wrong in (5, True, "ab", {"a": 1}, 0.5))])
+    *((lambda r, wrong=wrong: r["gpus"][0].update(ranges={"copy_bytes_per_s": wrong}) or r, "ranges.copy_bytes_per_s")
+      for wrong in (5, True, "ab", {"a": 1}, 0.5))])
 def test_a_broken_measurement_is_refused(break_it, said):
     with pytest.raises(ValueError, match=said):
         fit.entries(break_it(json.loads(json.dumps(result()))), "x")
@@ -242,9 +240,8 @@ def test_a_broken_measurement_is_refused(break_it, said):
 
 @pytest.mark.parametrize("raw, said", [
     (b"", "empty"), (b"\x00\x01binary", "no text"), (b"hello\n", "it must be the JSON of tpmodel measure"),
-    (b'{"schema": ', "not JSON"),
-    (b'{"schema": NaN}', "NaN is not accepted"), (b"{}", "schema"), (b"[1]", "it must be"), (b"{" * 100_000, "fit"),
-    (b"x" * 20_000_001, "larger than"),
+    (b'{"schema": ', "not JSON"), (b'{"schema": NaN}', "NaN is not accepted"), (b"{}", "schema"),
+    (b"[1]", "it must be"), (b"{" * 100_000, "fit"), (b"x" * 20_000_001, "larger than"),
     (b'{"a":' * 100_000, "fit")], ids=range(10))
 def test_what_is_neither_is_one_line(tmp_path, raw, said):
     file = tmp_path / "f"
@@ -276,13 +273,13 @@ NEW = """\
 (Worker_TP0 pid=447) INFO 08-14 14:07:40 [gpu_model_runner.py:6582] Graph capturing finished in 8 secs, took 0.73 GiB
 (Worker_TP0 pid=447) INFO 08-14 14:07:40 [gpu_worker.py:970] CUDA graph pool memory: 0.70 GiB (actual), 0.36 GiB (estimated), difference: 0.34 GiB (48.6%).
 (Worker_TP0 pid=447) INFO 08-14 14:07:41 [gpu_worker.py:1033] Free memory on device (15.2/15.5 GiB) on startup. Desired GPU memory utilization is (0.8, 12.4 GiB). Actual usage is 5.4 GiB for consumed memory
-"""
+"""  # noqa: E501
 OLD = """\
 INFO 12-20 20:25:00 llm_engine.py:237] Initializing an LLM engine (v0.6.4) with config: model='m', max_seq_len=40000, tensor_parallel_size=1, pipeline_parallel_size=1
 INFO 12-20 20:25:46 worker.py:241] the current vLLM instance can use total_gpu_memory (15.77GiB) x gpu_memory_utilization (0.90) = 14.20GiB
 INFO 12-20 20:25:46 worker.py:241] model weights take 7.51GiB; non_torch_memory takes 0.39GiB; PyTorch activation peak memory takes 2.53GiB; the rest of the memory reserved for KV Cache is 3.76GiB.
 INFO 12-20 20:25:46 distributed_gpu_executor.py:61] Maximum concurrency for 40000 tokens per request: 1.54x
-"""
+"""  # noqa: E501
 PLAIN = """\
 INFO 04-24 16:33:00 [gpu_model_runner.py:1316] Model loading took 14.9889 GiB and 3.652170 seconds
 INFO 04-24 16:33:12 [gpu_worker.py:255] Available KV cache memory: 5.50 GiB
@@ -318,9 +315,9 @@ def test_every_wording_of_the_fraction(line):
     assert printed.read_log(line + "\n" + PLAIN)["utilisation_frac"] == 0.87
 
 
-@pytest.mark.parametrize("line", ["Loading model weights took 67.7229 GB",
-                                  "Model loading took 67.7229 GB and 9.0 seconds",
-                                  "Model loading took 67.7229 GiB memory and 3 seconds"])
+@pytest.mark.parametrize("line", [
+    "Loading model weights took 67.7229 GB", "Model loading took 67.7229 GB and 9.0 seconds",
+    "Model loading took 67.7229 GiB memory and 3 seconds"])
 def test_every_wording_of_the_weights(line):
     assert printed.read_log("INFO 01-30 03:18:12 gpu_model_runner.py:848] " + line)["weights_gib"] == {"": 67.7229}
 
@@ -365,8 +362,8 @@ def test_a_log_becomes_an_entry_that_plan_reads(tmp_path, encoding):
     assert card.numbers["overhead_bytes"].kind == "computed"
     assert card.memory_bytes_per_s == 448e9 and card.reported_bytes == pytest.approx(15.5 * GIB)
     assert "kv_tokens: 302,921" in done.stdout
-    assert run("plan", "--model", "qwen3-8b", "--gpu", "rtx-5060-ti-16gb-measured", "--catalog",
-               catalog).returncode == 0
+    planned = run("plan", "--model", "qwen3-8b", "--gpu", "rtx-5060-ti-16gb-measured", "--catalog", catalog)
+    assert planned.returncode == 0
     said = json.loads(run("fit", file, "--gpu", "rtx-5060-ti-16gb", "--json").stdout)
     assert said["fit"] is None and said["log"]["concurrency"] == 2.31
     assert said["log"]["overhead_bytes"] == pytest.approx(1.2 * GIB)
@@ -383,12 +380,13 @@ i-56butc28zq2jtjaluzq7va7p6:9822:9822 [0] NCCL INFO Bootstrap: Using bond0:10.0.
 #                                                              out-of-place                       in-place
 #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-"""
+"""  # noqa: E501
 
 
 def nccl(table, root="      -1"):
-    body = [f"{size:12d}  {size // 4:12d}     float     sum{root}  {t * 1e6:7.6g}  {size / t / 1e9:5.2f}  {size / t / 1e9:5.2f}      0   999.99    0.01    0.01      0"
-            for size, t in table]
+    rate = lambda size, t: f"{size / t / 1e9:5.2f}"
+    body = [f"{size:12d}  {size // 4:12d}     float     sum{root}  {t * 1e6:7.6g}  {rate(size, t)}  {rate(size, t)}"
+            "      0   999.99    0.01    0.01      0" for size, t in table]
     return HEAD + "\n".join(body) + "\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 1.6\n"
 
 
@@ -399,8 +397,8 @@ def test_nccl_tests_become_a_link(tmp_path, root):
     done = run("fit", file, "--name", "my-shm")
     assert done.returncode == 0, done.stderr
     found = sourced.read(done.stdout, "x")["my-shm"]
-    assert [found.link_bytes_per_s, found.allreduce_latency_s,
-            found.bulk_latency_s] == pytest.approx([2.2e9, 9e-6, 39e-6], rel=0.03)
+    numbers = [found.link_bytes_per_s, found.allreduce_latency_s, found.bulk_latency_s]
+    assert numbers == pytest.approx([2.2e9, 9e-6, 39e-6], rel=0.03)
     assert found.said == {"protocol": "ring"} and found.link_latency_s == 1e-6
     assert found.name == "2 GPUs, NVIDIA GeForce RTX 4090, measured"
     assert found.numbers["link_bytes_per_s"].date == date.today().isoformat()
@@ -429,9 +427,10 @@ import json, os, resource, signal, sys, time, types
 torch = types.ModuleType("torch")
 torch.__version__, torch.version = "2.0", types.SimpleNamespace(cuda="13.0")
 torch.cuda = types.SimpleNamespace(
-    is_available=lambda: True, device_count=lambda: 2, get_device_properties=lambda i: types.SimpleNamespace(name="Card", uuid="x"),
-    can_device_access_peer=lambda a, b: False, nccl=types.SimpleNamespace(version=lambda: (2, 28, 9)), set_device=lambda i: None,
-    mem_get_info=lambda: (8, 9), empty_cache=lambda: None)
+    is_available=lambda: True, device_count=lambda: 2,
+    get_device_properties=lambda i: types.SimpleNamespace(name="Card", uuid="x"),
+    can_device_access_peer=lambda a, b: False, nccl=types.SimpleNamespace(version=lambda: (2, 28, 9)),
+    set_device=lambda i: None, mem_get_info=lambda: (8, 9), empty_cache=lambda: None)
 torch.distributed = types.SimpleNamespace(is_available=lambda: True, is_nccl_available=lambda: True)
 sys.modules["torch"] = torch
 from tpmodel.tools import cli
@@ -480,7 +479,8 @@ def test_what_was_measured_stays_when_it_is_broken_off(tmp_path, stop, code, sai
 def test_a_full_disk_ends_in_what_it_could_not_write(tmp_path):
     done = measured(tmp_path, "full", "--out", "m.json")
     assert done.returncode == 2 and done.stderr.count("cannot be written") == 2
-    assert done.stderr.splitlines()[-1] == "tpmodel measure: m.json cannot be written: File too large; what was measured is printed"
+    said = "tpmodel measure: m.json cannot be written: File too large; what was measured is printed"
+    assert done.stderr.splitlines()[-1] == said
     whole = json.loads(done.stdout)
     assert whole["complete"] and len(whole["all_reduce"]["protocols"]) == 4
     assert whole["gpus"][1]["bf16_flop_per_s"] == 2.0
@@ -506,11 +506,11 @@ def test_fit_says_that_a_measurement_was_broken_off(tmp_path):
     assert "broken off" not in run("fit", tmp_path / "m.json", "--json").stdout
 
 
-@pytest.mark.parametrize("line", ["Graph capturing finished in ", "Model loading took 1.0 GiB memory ",
-                                  "gpu_memory_utilization" + " " * 50_000, "# Rank 1 device 1 [", "1 1 a ",
-                                  "(Worker_TP0 pid=1) Available KV cache memory: 1.0 GiB ",
-                                  "model weights take" + " " * 50_000, "a_", "\x1b[0"])
-def test_no_line_of_a_log_hangs(tmp_path, line):
+@pytest.mark.parametrize("line", [
+    "Graph capturing finished in ", "Model loading took 1.0 GiB memory ", "gpu_memory_utilization" + " " * 50_000,
+    "# Rank 1 device 1 [", "1 1 a ", "(Worker_TP0 pid=1) Available KV cache memory: 1.0 GiB ",
+    "model weights take" + " " * 50_000, "a_", "\x1b[0"])
+def test_no_line_of_a_log_hangs(line):
     text = line * (1_000_000 // len(line))
     start = time.process_time()
     for read in (printed.is_log, printed.read_log, printed.is_nccl, printed.read_nccl):
@@ -519,27 +519,26 @@ def test_no_line_of_a_log_hangs(tmp_path, line):
     assert time.process_time() - start < 10
 
 
-@pytest.mark.parametrize("line", ["GPU KV cache size: {} tokens", "Model loading took {} GiB memory and 3.5 seconds",
-                                  "max_seq_len={}"])
+@pytest.mark.parametrize("line", [
+    "GPU KV cache size: {} tokens", "Model loading took {} GiB memory and 3.5 seconds", "max_seq_len={}"])
 @pytest.mark.parametrize("number", ["9" * 400, "9" * 5000])
 def test_a_number_of_hundreds_of_digits_names_its_line(line, number):
-    with pytest.raises(ValueError,
-                       match="(kv_tokens|weights_gib|max_model_len) = '9+...9+' is not accepted: it must be a"):
+    said = "(kv_tokens|weights_gib|max_model_len) = '9+...9+' is not accepted: it must be a"
+    with pytest.raises(ValueError, match=said):
         printed.read_log(line.format(number))
 
 
 JSONS = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.just(10**400),
-                     lambda inner: st.lists(inner, max_size=3) |
-                     st.dictionaries(st.text(max_size=4), inner, max_size=2), max_leaves=4)
+                     lambda inner: st.lists(inner, max_size=3)
+                     | st.dictionaries(st.text(max_size=4), inner, max_size=2), max_leaves=4)
+PLACES = ["gpus", "all_reduce", "date", "torch", "schema", "complete", "gpus/0", "gpus/0/ranges",
+          "gpus/0/ranges/copy_bytes_per_s", "gpus/0/name", "gpus/0/copy_bytes_per_s", "gpus/0/total_bytes",
+          "gpus/0/reported_mib", "gpus/0/failed", "all_reduce/ranks", "all_reduce/protocols",
+          "all_reduce/protocols/default", "all_reduce/protocols/default/0",
+          "gpus/1/host_to_device_pinned_bytes_per_s"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["gpus", "all_reduce", "date", "torch", "schema", "complete", "gpus/0",
-                                           "gpus/0/ranges", "gpus/0/ranges/copy_bytes_per_s", "gpus/0/name",
-                                           "gpus/0/copy_bytes_per_s", "gpus/0/total_bytes", "gpus/0/reported_mib",
-                                           "gpus/0/failed", "all_reduce/ranks", "all_reduce/protocols",
-                                           "all_reduce/protocols/default", "all_reduce/protocols/default/0",
-                                           "gpus/1/host_to_device_pinned_bytes_per_s"]), JSONS), min_size=1,
-                max_size=2))
+@given(st.lists(st.tuples(st.sampled_from(PLACES), JSONS), min_size=1, max_size=2))
 @settings(max_examples=300, deadline=None)
 def test_no_wrong_type_breaks_fit(tmp_path_factory, changes):
     whole = json.loads(json.dumps(result()))

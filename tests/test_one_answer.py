@@ -1,5 +1,4 @@
-"""One question, one answer: a quantity in a setting prints alike in plan, split, check, figures, notebooks and
-chapters."""
+"""One question, one answer: a quantity prints alike in plan, split, check, figures, notebooks and chapters."""
 
 import csv
 import json
@@ -48,8 +47,8 @@ def told(stem):
 def note(stem, name):
     """A notebook's text; the chapter or another must show it."""
     shown = f"{{n}}`{stem}.{name}`"
-    assert any(shown in chapter.read_text(encoding="utf-8")
-               for chapter in (ROOT / "book").glob("*.md")), f"no chapter shows {shown}"
+    chapters = (chapter.read_text(encoding="utf-8") for chapter in (ROOT / "book").glob("*.md"))
+    assert any(shown in chapter for chapter in chapters), f"no chapter shows {shown}"
     return told(stem)[name]
 
 
@@ -76,8 +75,8 @@ def readout(name, pattern, preset=COUNTED, **values):
 def checked(**columns):
     """The middle of `check decode` for a row of the pair."""
     row = {"id": "x", "model": MODEL, "weight_read_gb": fixed(planned_config().read_bytes / GB, 9),
-           "gpu": "RTX 5060 Ti 16GB", "tp": "2", "pp": "1",
-           "link": "shm", "engine": "vllm", "spec_tokens": "0", "kv_dtype": "fp8", "kv_depth_tokens": "8192"} | columns
+           "gpu": "RTX 5060 Ti 16GB", "tp": "2", "pp": "1", "link": "shm", "engine": "vllm", "spec_tokens": "0",
+           "kv_dtype": "fp8", "kv_depth_tokens": "8192"} | columns
     return checks_decode.predict(Cells(row))[0]
 
 
@@ -87,8 +86,8 @@ def planned_config():
 
 def claim(name):
     text = (resources.files("tpmodel.planner.evidence") / "data" / "claims.csv").read_text(encoding="utf-8")
-    return next((float(row["value"]), float(row["tolerance"])) for row in csv.DictReader(text.splitlines())
-                if row["id"] == name)
+    return next((float(row["value"]), float(row["tolerance"]))
+                for row in csv.DictReader(text.splitlines()) if row["id"] == name)
 
 
 def ms(part, term, **more):
@@ -97,92 +96,96 @@ def ms(part, term, **more):
 
 GPU = lambda name, **more: planned(**more)["gpus"][0][name]
 ROWS = [  # (quantity and setting, decimals or None for texts, places)
-    ("size of the build, GB", 2, [lambda: planned_config().weights_bytes / GB, lambda: 2 * GPU("weights_bytes") / GB,
-                                  lambda: note("bytes", "nvfp4_gb"),
-                                  lambda: note("card", "counted_gb")]),
-    ("read by one step of the build, GB", 2, [lambda: asked("read_bytes") / GB, lambda: note("bytes", "nvfp4_read_gb"),
-                                              lambda: note("decode", "counted_read_gb"),
-                                              lambda: readout("decode-time",
-                                                              r"Weights read per token, all GPUs = ([\d.]+) GB")]),
-    ("weights on a card, GiB", 2, [lambda: GPU("weights_bytes") / GIB, lambda: note("bytes", "nvfp4_gib"),
-                                   lambda: note("card", "counted_half_gib"),
-                                   lambda: cell("card-memory", "weights")]),
-    ("overhead of a card, middle, GiB", 1, [lambda: GPU("overhead_bytes") / GIB, lambda: note("card", "overhead_gib"),
-                                            lambda: note("context", "overhead_gib"),
-                                            lambda: asked("overhead_bytes") / GIB]),
-    ("what the engine may take of a card, GiB", 2,
-     [lambda: GPU("budget_bytes") / GIB, lambda: asked("budget_bytes") / GIB,
-                                                    lambda: cell("card-memory", "may be taken")]),
-    ("pool of a card, GiB", 2, [lambda: GPU("kv_pool_bytes") / GIB, lambda: asked("kv_pool_bytes") / GIB,
-                                lambda: note("card", "counted_pool_gib"),
-                                lambda: readout("context-budget", r"Budget for the KV cache ([\d.]+) GiB"),
-                                lambda: cell("card-memory", "pool")]),
-    ("cache of a token on a card, fp8, KiB", 1, [lambda: GPU("kv_bytes_per_token") / 1024,
-                                                 lambda: cell("context-budget", "KiB per token", "FP8 KV")]),
-    ("longest context, fp8", 0, [lambda: planned()["max_context_tokens"], lambda: asked("max_context_tokens"),
-                                 lambda: note("bytes", "plan_default"),
-                                 lambda: note("context", "counted_tokens"), lambda: readout("context-budget",
-                                                                                            r"([\d,]+) tokens is the largest"),
-                                 lambda: readout("context-blocks", r"Largest context ([\d,]+) tokens"),
-                                 lambda: cell("context-blocks", "largest context", "mid, 1.2 GiB")]),
-    ("longest context, fp8, least overhead", 0, [lambda: planned()["max_context_range"]["high"],
-                                                 lambda: cell("context-blocks", "largest context", "low, 0.9 GiB")]),
-    ("longest context, fp8, most overhead", 0, [lambda: planned()["max_context_range"]["low"],
-                                                lambda: cell("context-blocks", "largest context", "high, 1.9 GiB")]),
-    ("longest context, bf16", 0, [lambda: planned(kv_dtype="bf16")["max_context_tokens"],
-                                  lambda: cell("context-budget", "largest context", "BF16 KV")]),
-    ("blocks of the pool", 0, [lambda: planned()["log"]["num_blocks"],
-                               lambda: cell("context-blocks", "blocks of the pool", "mid, 1.2 GiB")]),
-    ("decode, one user, 8,192 tokens", 1, [lambda: planned()["decode"]["mid"], lambda: asked("decode_tokens_per_s"),
-                                           lambda: note("decode", "counted_rate"),
-                                           lambda: note("prefill", "tp_decode"), lambda: note("serving", "plain"),
-                                           lambda: note("serving", "plain_mid"),
-                                           lambda: cell("decode-time", "tokens/s"), lambda: cell("speculation",
-                                                                                                 "tokens/s", "0"),
-                                           lambda: cell("alarm", "the model, middle", "tokens/s"), lambda: checked()[1],
-                                           lambda: measured.rate(context_tokens=8192)]),
-    ("decode, slow end", 1, [lambda: planned()["decode"]["low"], lambda: note("serving", "plain_low"),
-                             lambda: cell("alarm", "the model, low end", "tokens/s"),
-                             lambda: checked()[0]]),
-    ("decode, fast end", 1, [lambda: planned()["decode"]["high"], lambda: note("serving", "plain_high"),
-                             lambda: cell("alarm", "the model, high end", "tokens/s"),
-                             lambda: checked()[2]]),
-    ("one step, ms", 1, [lambda: sum(term["mid_ms"] for term in planned()["decode"]["terms"].values()),
-                         lambda: asked("pass_s") * 1e3,
-                         lambda: cell("decode-time", "step, ms"), lambda: told("prefill")["counted_decode_ms"],
-                         lambda: cell("alarm", "the model, middle", "ms")]),
-    ("weight read of a step, ms", 1, [lambda: ms("decode", "weight read"), lambda: asked("weight_read_s") * 1e3,
-                                      lambda: cell("decode-time", "weight read")]),
-    ("cache read of a step, ms", 2, [lambda: ms("decode", "cache read"), lambda: asked("kv_read_s") * 1e3,
-                                     lambda: cell("decode-time", "KV read")]),
-    ("all-reduces of a step, ms", 2, [lambda: ms("decode", "all-reduces"), lambda: asked("communication_s") * 1e3,
-                                      lambda: cell("decode-time", "all-reduces")]),
-    ("engine's wait, middle, ms", 0, [lambda: ms("decode", "engine's wait"), lambda: note("decode", "counted_wait_ms"),
-                                      lambda: note("serving", "gap_ms"),
-                                      lambda: note("prefill", "counted_gap_ms"), lambda: asked("gap_s") * 1e3]),
-    ("one all-reduce of one token, us", 1, [lambda: asked("protocol_allreduce_s") * 1e6,
-                                            lambda: note("link", "token_two_us"),
-                                            lambda: readout("message-time", r"each carries 10 KiB in ([\d.]+) µs")]),
-    ("decode as a pipeline", 1, [lambda: planned(parallel="pp")["decode"]["mid"],
-                                 lambda: note("prefill", "pp_decode")]),
-    ("prompt of 8,192 tokens, tokens/s", 0, [lambda: planned()["prefill"]["mid"],
-                                             lambda: note("prefill", "counted_rate"), lambda: note("prefill",
-                                                                                                   "tp_rate"),
-                                             lambda: readout("prompt-time", r"tokens take [\d.]+ s: ([\d,]+) tokens/s"),
-                                             lambda: cell("message-time", "tokens/s")]),
-    ("prompt of 8,192 tokens, s", 2, [lambda: 8192 / planned()["prefill"]["mid"], lambda: asked("prefill_s"),
-                                      lambda: note("prefill", "counted_s"),
-                                      lambda: cell("message-time", "prompt, s")]),
-    ("all-reduces of that prompt, s", 2, [lambda: ms("prefill", "all-reduces") / 1e3,
-                                          lambda: cell("message-time", "link, s"),
-                                          lambda: readout("prompt-time", r"all-reduces ([\d.]+) s")]),
-    ("prompt as a pipeline, tokens/s", 0, [lambda: planned(parallel="pp")["prefill"]["mid"],
-                                           lambda: note("prefill", "pp_rate")]),
-    ("decode with three drafts, 0.7 accepted", 1,
-     [lambda: planned(mtp=3, acceptance=0.7, context=8192)["decode"]["mid"], lambda: note("serving", "confirmed"),
-                                                   lambda: cell("speculation", "tokens/s", "3"),
-                                                   lambda: asked("decode_tokens_per_s", mtp=3, acceptance=0.7,
-                                                                 context=8192)]),
+    ("size of the build, GB", 2, [
+        lambda: planned_config().weights_bytes / GB, lambda: 2 * GPU("weights_bytes") / GB,
+        lambda: note("bytes", "nvfp4_gb"), lambda: note("card", "counted_gb")]),
+    ("read by one step of the build, GB", 2, [
+        lambda: asked("read_bytes") / GB, lambda: note("bytes", "nvfp4_read_gb"),
+        lambda: note("decode", "counted_read_gb"),
+        lambda: readout("decode-time", r"Weights read per token, all GPUs = ([\d.]+) GB")]),
+    ("weights on a card, GiB", 2, [
+        lambda: GPU("weights_bytes") / GIB, lambda: note("bytes", "nvfp4_gib"),
+        lambda: note("card", "counted_half_gib"), lambda: cell("card-memory", "weights")]),
+    ("overhead of a card, middle, GiB", 1, [
+        lambda: GPU("overhead_bytes") / GIB, lambda: note("card", "overhead_gib"),
+        lambda: note("context", "overhead_gib"), lambda: asked("overhead_bytes") / GIB]),
+    ("what the engine may take of a card, GiB", 2, [
+        lambda: GPU("budget_bytes") / GIB, lambda: asked("budget_bytes") / GIB,
+        lambda: cell("card-memory", "may be taken")]),
+    ("pool of a card, GiB", 2, [
+        lambda: GPU("kv_pool_bytes") / GIB, lambda: asked("kv_pool_bytes") / GIB,
+        lambda: note("card", "counted_pool_gib"),
+        lambda: readout("context-budget", r"Budget for the KV cache ([\d.]+) GiB"),
+        lambda: cell("card-memory", "pool")]),
+    ("cache of a token on a card, fp8, KiB", 1, [
+        lambda: GPU("kv_bytes_per_token") / 1024, lambda: cell("context-budget", "KiB per token", "FP8 KV")]),
+    ("longest context, fp8", 0, [
+        lambda: planned()["max_context_tokens"], lambda: asked("max_context_tokens"),
+        lambda: note("bytes", "plan_default"), lambda: note("context", "counted_tokens"),
+        lambda: readout("context-budget", r"([\d,]+) tokens is the largest"),
+        lambda: readout("context-blocks", r"Largest context ([\d,]+) tokens"),
+        lambda: cell("context-blocks", "largest context", "mid, 1.2 GiB")]),
+    ("longest context, fp8, least overhead", 0, [
+        lambda: planned()["max_context_range"]["high"],
+        lambda: cell("context-blocks", "largest context", "low, 0.9 GiB")]),
+    ("longest context, fp8, most overhead", 0, [
+        lambda: planned()["max_context_range"]["low"],
+        lambda: cell("context-blocks", "largest context", "high, 1.9 GiB")]),
+    ("longest context, bf16", 0, [
+        lambda: planned(kv_dtype="bf16")["max_context_tokens"],
+        lambda: cell("context-budget", "largest context", "BF16 KV")]),
+    ("blocks of the pool", 0, [
+        lambda: planned()["log"]["num_blocks"],
+        lambda: cell("context-blocks", "blocks of the pool", "mid, 1.2 GiB")]),
+    ("decode, one user, 8,192 tokens", 1, [
+        lambda: planned()["decode"]["mid"], lambda: asked("decode_tokens_per_s"),
+        lambda: note("decode", "counted_rate"), lambda: note("prefill", "tp_decode"),
+        lambda: note("serving", "plain"), lambda: note("serving", "plain_mid"),
+        lambda: cell("decode-time", "tokens/s"), lambda: cell("speculation", "tokens/s", "0"),
+        lambda: cell("alarm", "the model, middle", "tokens/s"), lambda: checked()[1],
+        lambda: measured.rate(context_tokens=8192)]),
+    ("decode, slow end", 1, [
+        lambda: planned()["decode"]["low"], lambda: note("serving", "plain_low"),
+        lambda: cell("alarm", "the model, low end", "tokens/s"), lambda: checked()[0]]),
+    ("decode, fast end", 1, [
+        lambda: planned()["decode"]["high"], lambda: note("serving", "plain_high"),
+        lambda: cell("alarm", "the model, high end", "tokens/s"), lambda: checked()[2]]),
+    ("one step, ms", 1, [
+        lambda: sum(term["mid_ms"] for term in planned()["decode"]["terms"].values()), lambda: asked("pass_s") * 1e3,
+        lambda: cell("decode-time", "step, ms"), lambda: told("prefill")["counted_decode_ms"],
+        lambda: cell("alarm", "the model, middle", "ms")]),
+    ("weight read of a step, ms", 1, [
+        lambda: ms("decode", "weight read"), lambda: asked("weight_read_s") * 1e3,
+        lambda: cell("decode-time", "weight read")]),
+    ("cache read of a step, ms", 2, [
+        lambda: ms("decode", "cache read"), lambda: asked("kv_read_s") * 1e3, lambda: cell("decode-time", "KV read")]),
+    ("all-reduces of a step, ms", 2, [
+        lambda: ms("decode", "all-reduces"), lambda: asked("communication_s") * 1e3,
+        lambda: cell("decode-time", "all-reduces")]),
+    ("engine's wait, middle, ms", 0, [
+        lambda: ms("decode", "engine's wait"), lambda: note("decode", "counted_wait_ms"),
+        lambda: note("serving", "gap_ms"), lambda: note("prefill", "counted_gap_ms"), lambda: asked("gap_s") * 1e3]),
+    ("one all-reduce of one token, us", 1, [
+        lambda: asked("protocol_allreduce_s") * 1e6, lambda: note("link", "token_two_us"),
+        lambda: readout("message-time", r"each carries 10 KiB in ([\d.]+) µs")]),
+    ("decode as a pipeline", 1, [
+        lambda: planned(parallel="pp")["decode"]["mid"], lambda: note("prefill", "pp_decode")]),
+    ("prompt of 8,192 tokens, tokens/s", 0, [
+        lambda: planned()["prefill"]["mid"], lambda: note("prefill", "counted_rate"),
+        lambda: note("prefill", "tp_rate"), lambda: readout("prompt-time", r"tokens take [\d.]+ s: ([\d,]+) tokens/s"),
+        lambda: cell("message-time", "tokens/s")]),
+    ("prompt of 8,192 tokens, s", 2, [
+        lambda: 8192 / planned()["prefill"]["mid"], lambda: asked("prefill_s"),
+        lambda: note("prefill", "counted_s"), lambda: cell("message-time", "prompt, s")]),
+    ("all-reduces of that prompt, s", 2, [
+        lambda: ms("prefill", "all-reduces") / 1e3, lambda: cell("message-time", "link, s"),
+        lambda: readout("prompt-time", r"all-reduces ([\d.]+) s")]),
+    ("prompt as a pipeline, tokens/s", 0, [
+        lambda: planned(parallel="pp")["prefill"]["mid"], lambda: note("prefill", "pp_rate")]),
+    ("decode with three drafts, 0.7 accepted", 1, [
+        lambda: planned(mtp=3, acceptance=0.7, context=8192)["decode"]["mid"], lambda: note("serving", "confirmed"),
+        lambda: cell("speculation", "tokens/s", "3"),
+        lambda: asked("decode_tokens_per_s", mtp=3, acceptance=0.7, context=8192)]),
     ("article 2's PP 17/17, documents of 8,192 tokens", 0, [
         lambda: split(**ARTICLE_2, layers="17,17", sequence_tokens=8190, batch_tokens=8190)["tokens_per_s"]["mid"],
         lambda: cell("unequal-speeds", "PP 17/17", "predicted", None, length="8192 tokens")]),
@@ -191,6 +194,20 @@ ROWS = [  # (quantity and setting, decimals or None for texts, places)
         lambda: note("unequal", "pp2014"), lambda: cell("unequal-speeds", "PP 20/14", "predicted", None)]),
     ("its best split", 0, [lambda: split(**ARTICLE_2)["tokens_per_s"]["mid"], lambda: note("unequal", "best_mid")]),
 ]
+
+
+def bytes_of_a_prompt_ms():
+    """A prompt's time on the link without any latency."""
+    view = figure("message-time").view({"allreduce_latency_s": "1"})
+    return fixed(1e3 * view.extended(allreduce_latency_s=0.0).communication_s, 0)
+
+
+def payload_of_the_article():
+    if any(row[0] == "payload" for row in figure("block-flow").table.rows):
+        return cell("block-flow", "payload", "column, row", "article 1's block, as it counts: payloads")
+    return told("block")["article_megatron"]
+
+
 ARTICLE = [  # (claim, places where the figure starts with the article's setting)
     ("a1.toks_20us", lambda: cell("decode-time", "tokens/s", preset=None)),
     ("a1.toks_10us", lambda: cell("decode-time", "tokens/s", "10 µs", None)),
@@ -198,11 +215,8 @@ ARTICLE = [  # (claim, places where the figure starts with the article's setting
     ("a1.total_20us", lambda: cell("decode-time", "step, ms", preset=None)),
     ("a1.max_ctx_fp8", lambda: cell("context-budget", "tokens that fit", "FP8 KV", None)),
     ("a1.kv_budget", lambda: readout("context-budget", r"KV cache ([\d.]+) GiB", None)),
-    ("a1.prefill_comm",
-     lambda: fixed(1e3 * figure("message-time").view({"allreduce_latency_s": "1"}).extended(allreduce_latency_s=0.0).communication_s, 0)),
-    ("a1.payload_megatron", lambda: cell("block-flow", "payload", "column, row",
-                                         "article 1's block, as it counts: payloads")
-     if any(row[0] == "payload" for row in figure("block-flow").table.rows) else told("block")["article_megatron"]),
+    ("a1.prefill_comm", bytes_of_a_prompt_ms),
+    ("a1.payload_megatron", payload_of_the_article),
     ("a1.weights_per_gpu_gib", lambda: cell("card-memory", "weights", preset=None)),
 ]
 

@@ -14,14 +14,12 @@ CHAPTER = {name: f"book/{stem}.html" for name, stem in figures.CHAPTERS.items()}
 
 
 def open_page(browser, address, path, **options):
-    """A page that keeps its requests and complaints: a browser's own information, as on a missing network, is none of
-    the page's."""
+    """A page that keeps its requests and complaints, but not a browser's own information, as on a missing network."""
     page = browser.new_page(**options)
     page.seen, page.said = [], []
     page.on("request", lambda request: page.seen.append(request.url))
-    page.on("console", lambda message: message.type in ("error", "warning",
-                                                        "assert")
-            and page.said.append(f"{message.type}: {message.text}"))
+    told = ("error", "warning", "assert")
+    page.on("console", lambda message: message.type in told and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
     return page
@@ -33,8 +31,8 @@ def opened(browser, book):
     pages = {}
 
     def reopened(name, width=1280, height=900, theme="light"):
-        page = pages.get(CHAPTER[name]) or pages.setdefault(CHAPTER[name],
-                                                            open_page(browser, book.as_uri(), CHAPTER[name]))
+        path = CHAPTER[name]
+        page = pages.get(path) or pages.setdefault(path, open_page(browser, book.as_uri(), path))
         page.set_viewport_size({"width": width, "height": height})
         page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
         page.click(f"#{name} .tp-reset")
@@ -82,7 +80,10 @@ def page_geometry(page, figure):
 
 
 def page_texts(page, figure):
-    return page.evaluate("name => [...document.querySelectorAll(`#${name} :is(.tp-readouts, .tp-table, svg)`)].map(e => e.textContent)", figure.name)
+    return page.evaluate("""name => {
+      const places = [...document.querySelectorAll(`#${name} :is(.tp-readouts, .tp-table, svg)`)];
+      return places.map(place => place.textContent);
+    }""", figure.name)
 
 
 def same(page, figure, texts):
@@ -130,13 +131,14 @@ def test_every_control_moves_the_page_to_matplotlibs_drawing(name, way, browser,
     start = same(page, figure, {})
     for control in figure.controls:
         before = page_geometry(page, figure), page_texts(page, figure)
-        options = [text for text in (control.texts if control.kind == "slider" else control.options)
-                   if text != control.start]
+        slider = control.kind == "slider"
+        options = [text for text in (control.texts if slider else control.options) if text != control.start]
+        note = f"#{name}-silent-{control.name}"
         for text, how in ((rng.choice((options[0], options[-1])), move),
-                          (rng.choice(options), type_in if control.kind == "slider" else move)):
+                          (rng.choice(options), type_in if slider else move)):
             how(page, figure, control, text)
             after = same(page, figure, {control.name: text}), page_texts(page, figure)
-            noted = control.silent and page.is_visible(f"#{name}-silent-{control.name}") and page.text_content(f"#{name}-silent-{control.name}")
+            noted = control.silent and page.is_visible(note) and page.text_content(note)
             assert after != before or noted, f"{control.label} = {text} changes nothing and says nothing"
         page.click(f"#{name} .tp-reset")
         assert page_geometry(page, figure) == start
@@ -248,3 +250,58 @@ def test_screenshots_and_no_sideways_scroll(name, width, theme, opened, request)
       parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width
       / text.ownerSVGElement.viewBox.baseVal.width))""", name)
     assert smallest >= 9.5, f"smallest text {smallest:.1f} px"
+
+
+def test_a_number_is_typed_as_the_page_prints_it(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+    typed = page.locator('[data-typed="context_tokens"]')
+    typed.fill("131,072")
+    typed.press("Enter")
+    same(page, FIGURES["decode-time"], {"context_tokens": "131072"})
+    typed.fill("13,10")
+    typed.press("Enter")
+    assert "“13,10” is not accepted" in page.text_content(".tp-control:has([data-typed=context_tokens]) .tp-note")
+    same(page, FIGURES["decode-time"], {"context_tokens": "131072"})
+    page.close()
+
+
+def test_only_a_link_that_names_a_figure_touches_it(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["prompt-time"])
+    move(page, FIGURES["prompt-time"], FIGURES["prompt-time"].controls[0],
+         FIGURES["prompt-time"].controls[0].texts[3])
+    moved = page_texts(page, FIGURES["prompt-time"])
+    for link in ("#where-it-breaks", "#message-time.tp=4 GPUs", "#"):
+        page.evaluate("link => { location.hash = link; }", link)
+        page.wait_for_timeout(50)
+        assert page_texts(page, FIGURES["prompt-time"]) == moved, link
+    same(page, FIGURES["message-time"], {"tp": "4 GPUs"})
+    page.close()
+
+
+def test_the_link_to_a_setting_is_copied(browser, book):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{book.as_uri()}/{CHAPTER['decode-time']}")
+    page.locator('[data-typed="allreduce_latency_s"]').fill("33.3")
+    page.locator('[data-typed="allreduce_latency_s"]').press("Enter")
+    page.click("#decode-time .tp-link")
+    page.wait_for_function("document.querySelector('#decode-time .tp-note').textContent === 'The link is copied.'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.endswith("#decode-time.allreduce_latency_s=33.3") and copied.startswith(book.as_uri())
+    context.close()
+
+
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_on_a_desktop_the_controls_stand_beside_the_picture_and_it_stays_in_view(figure, opened):
+    page = opened(figure.name, 1366, 768)
+    box = lambda selector: page.locator(f"#{figure.name} {selector}").bounding_box()
+    page.locator(f"#{figure.name}").evaluate(
+        "e => window.scrollBy({top: e.getBoundingClientRect().top - 80, behavior: 'instant'})")
+    assert box(".tp-controls")["x"] >= box(".tp-result")["x"] + box(".tp-result")["width"]
+    assert abs(box(".tp-controls")["y"] - box(".tp-result")["y"]) < 60
+    inside = page.locator(f"#{figure.name}").bounding_box()
+    assert box(".tp-controls")["x"] + box(".tp-controls")["width"] <= inside["x"] + inside["width"]
+    last = figure.controls[-1].name
+    page.locator(f"#{figure.name}-set-{last}").scroll_into_view_if_needed()
+    if box(".tp-result")["height"] < 690:
+        assert 0 < box("svg")["y"] and box("svg")["y"] + box("svg")["height"] < 768

@@ -25,8 +25,8 @@ def run(*arguments):
 
 @pytest.mark.parametrize("name, billions", [
     ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("qwen3-4b", 4.02),
-    ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03),
-    ("llama-3.1-70b", 70.55), ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7)])
+    ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55),
+    ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7)])
 def test_shapes_give_the_published_parameter_counts(name, billions):
     assert find_config(name).parameters / 1e9 == pytest.approx(billions, rel=0.005)
 
@@ -36,8 +36,8 @@ def test_the_articles_twenty_gigabytes_come_out_of_the_shape():
     kept = {m.name: m.bytes for m in config.modules if m.format == "bf16"}
     assert config.weights_bytes / 1e9 == pytest.approx(20.56, abs=0.02)
     assert kept["embedding"] == kept["head"] == 248320 * 5120 * 2
-    assert config.read_bytes == pytest.approx(config.weights_bytes - sum(kept[name] for name in ("embedding", "vision",
-        "mtp")))
+    unread = sum(kept[name] for name in ("embedding", "vision", "mtp"))
+    assert config.read_bytes == pytest.approx(config.weights_bytes - unread)
 
 
 def test_tensor_parallel_memory_and_speed_by_hand():
@@ -63,13 +63,13 @@ def test_batch_one_decode_gains_nothing_from_a_pipeline():
 
 
 def test_auto_picks_the_uneven_pipeline_for_article_2():
-    found = plan("nemotron-3-embed-8b", ["rtx-5080", "rtx-5060-ti-16gb"], goal="prefill", link="nccl-shm-wsl2",
-                 reserve_gib="1.4,0")
+    found = plan("nemotron-3-embed-8b", ["rtx-5080", "rtx-5060-ti-16gb"],
+                 goal="prefill", link="nccl-shm-wsl2", reserve_gib="1.4,0")
     assert found["split"]["kind"] == "pp" and found["split"]["layers"][0] in (23, 24)
     by_kind = {(c["kind"], tuple(c["layers"])): c for c in found["compared"]}
     assert not by_kind[("one", (34,))]["fits"]
-    assert by_kind[("tp", (34,))]["prefill"]["mid"] < by_kind[("pp",
-                                                               (17, 17))]["prefill"]["mid"] < found["prefill"]["mid"]
+    tp, even = by_kind[("tp", (34,))], by_kind[("pp", (17, 17))]
+    assert tp["prefill"]["mid"] < even["prefill"]["mid"] < found["prefill"]["mid"]
     assert "VLLM_PP_LAYER_PARTITION=" in found["command"]
 
 
@@ -97,7 +97,7 @@ def test_every_named_model_plans_or_is_refused_in_words(name):
 def test_a_catalog_of_ones_own(tmp_path):
     mine = tmp_path / "mine.toml"
     mine.write_text('[my-card]\nname = "Mine"\n' + "\n".join(
-        f'{name} = {{ value = {value}, unit = "{unit}", kind = "measured", source = "my machine", date = "2026-11-30" }}'
+        f'{name} = {{ value = {value}, unit = "{unit}", kind = "measured", source = "mine", date = "2026-11-30" }}'
         for name, value, unit in (("vram_bytes", 48, "GiB"), ("memory_bytes_per_s", 900, "GB/s"),
                                   ("bf16_flop_per_s", 100, "TFLOP/s"))))
     found = plan("qwen3-32b", ["my-card", "my-card"], "tp", catalog=str(mine))
@@ -105,12 +105,12 @@ def test_a_catalog_of_ones_own(tmp_path):
 
 
 def test_json_has_the_promised_keys():
-    done = run("plan", "--model", "qwen3.8-27b-nvfp4", *("--gpu", PAIR[0]) * 2, "--parallel", "tp", "--kv-dtype", "fp8",
-               "--json")
+    done = run("plan", "--model", "qwen3.8-27b-nvfp4", *("--gpu", PAIR[0]) * 2,
+               "--parallel", "tp", "--kv-dtype", "fp8", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert {"gpus", "max_context_tokens", "decode", "prefill", "split", "verdict", "command",
-            "assumptions"} <= set(found)
+    promised = {"gpus", "max_context_tokens", "decode", "prefill", "split", "verdict", "command", "assumptions"}
+    assert promised <= set(found)
     assert set(found["gpus"][0]) == {"name", "weights_bytes", "kv_bytes_per_token", "state_bytes", "overhead_bytes",
                                      "budget_bytes", "kv_pool_bytes"}
     assert {"low", "mid", "high", "unit", "limited_by", "terms"} <= set(found["decode"])
@@ -119,8 +119,8 @@ def test_json_has_the_promised_keys():
 
 def test_a_config_json_of_ones_own(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(shapes()["qwen3-8b"]))
-    assert plan(str(tmp_path), ["rtx-4090"], "one")["max_context_tokens"] == plan("qwen3-8b", ["rtx-4090"],
-        "one")["max_context_tokens"]
+    mine, named = (plan(model, ["rtx-4090"], "one") for model in (str(tmp_path), "qwen3-8b"))
+    assert mine["max_context_tokens"] == named["max_context_tokens"]
 
 
 @pytest.mark.parametrize("arguments, word", [
@@ -140,8 +140,8 @@ def test_a_config_json_of_ones_own(tmp_path):
     (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", "fp3"], "kv_dtype"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--engine", "x"], "version"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--engine=-1.5"], "version = '-1.5'"),
-    *((["--model", "qwen3-8b", "--gpu", "h200", "--engine", text], "version") for text in ("0.\u0663", "0.5,nan",
-        "0.33 or so", "0." + "9" * 400)),
+    *((["--model", "qwen3-8b", "--gpu", "h200", "--engine", text], "version")
+      for text in ("0.\u0663", "0.5,nan", "0.33 or so", "0." + "9" * 400)),
     (["--model", "", "--gpu", "h200"], "model ''"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", ""], "kv_dtype = ''"),
     (["--model", "qwen3-8b", "--gpu", "h200", "--kv-dtype", "fp32"], "kv_dtype"),
@@ -178,8 +178,8 @@ def test_what_the_gpus_hold_and_read_is_the_whole(name, kind, count):
     # the first and the last stage hold the table
     twice = placement.head_bytes(config) if kind == "pp" and placement._tied(config) else 0
     extra = assume.of_model(name, "loaded_extra_bytes")  # what loading takes beside the weights, on each GPU
-    assert sum(placed.weights_bytes) == pytest.approx(config.weights_bytes + twice
-                                                      + (extra[1] * len(placed.weights_bytes) if extra else 0))
+    loaded = extra[1] * len(placed.weights_bytes) if extra else 0
+    assert sum(placed.weights_bytes) == pytest.approx(config.weights_bytes + twice + loaded)
     assert sum(reads(config, 1, kind, count)) == pytest.approx(config.read_bytes)
 
 
@@ -196,8 +196,8 @@ def test_an_embedding_model_has_no_head_whether_tied_or_not():
     for tied in (False, True):
         config = parse_config(shapes()["nemotron-3-embed-8b"] | {"tie_word_embeddings": tied})
         first, last = placement.place(config, (gpu("h200"),) * 2, "pp", (20, 14)).weights_bytes
-        assert first - last == pytest.approx(6 * 0.4067 * GIB + 1.0 * GIB,
-                                             rel=2e-3)  # article 2 prints 9.25 and 5.81 GiB
+        # article 2 prints 9.25 and 5.81 GiB
+        assert first - last == pytest.approx(6 * 0.4067 * GIB + 1.0 * GIB, rel=2e-3)
         assert config.parameters == pytest.approx(8.0e9, rel=0.02)
         assert config.read_bytes == pytest.approx(config.weights_bytes - 131072 * 4096 * 2)
     chat = parse_config(shapes()["nemotron-3-embed-8b"] | {"architectures": ["MistralForCausalLM"]})
@@ -220,14 +220,14 @@ def test_no_batch_is_faster_than_its_cache_fits():
 
 def test_layers_with_a_mixer_or_an_ffn_alone_have_one_all_reduce():
     order = list("M*E-" * 4)
-    config = parse_config(shapes()["qwen3-30b-a3b"] | {"model_type": "nemotron_h", "num_hidden_layers": 16,
-                                                       "hybrid_override_pattern": "".join(order), "mamba_num_heads": 64,
-                          "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4,
-                                                       "n_routed_experts": 128})
+    config = parse_config(shapes()["qwen3-30b-a3b"] | {
+        "model_type": "nemotron_h", "num_hidden_layers": 16, "hybrid_override_pattern": "".join(order),
+        "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "conv_kernel": 4,
+        "n_routed_experts": 128})
     terms = one_pass.terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), link("nvlink-h200"),
                            one_pass.decode(Setting(ranks=2), 1024))
-    assert terms["all-reduces"][1] == pytest.approx(16 * (15.6e-6
-                                                          + 2 * config.hidden * 2 / 300e9))  # the low-latency protocol sends twice the bytes
+    # the low-latency protocol sends twice the bytes
+    assert terms["all-reduces"][1] == pytest.approx(16 * (15.6e-6 + 2 * config.hidden * 2 / 300e9))
 
 
 def test_more_gpus_pay_further_hops():
@@ -241,8 +241,8 @@ def test_more_gpus_pay_further_hops():
 def test_a_short_prompt_waits_for_the_weights():
     config = find_config("qwen3-8b")
     short = plan("qwen3-8b", ["h200"], "one", context=1)["prefill"]
-    assert short["mid"] == pytest.approx(1 / (config.read_bytes / 0.8 / gpu("h200").memory_bytes_per_s + 5e-3),
-                                         rel=1e-3)  # and for the engine
+    waited = config.read_bytes / 0.8 / gpu("h200").memory_bytes_per_s + 5e-3  # and for the engine
+    assert short["mid"] == pytest.approx(1 / waited, rel=1e-3)
 
 
 def test_offload_makes_room_for_the_context_that_is_asked_for():
@@ -269,15 +269,15 @@ def test_a_reserve_lowers_the_one_fraction_of_all_gpus():
     found = plan("nemotron-3-embed-8b", ["rtx-5080", "rtx-5060-ti-16gb"], "pp", reserve_gib="3,0")
     size = gpu("rtx-5080").reported_bytes
     assert found["util"] <= 1 - 3 * GIB / size < found["util"] + 0.001
-    assert [g["budget_bytes"] for g in found["gpus"]] == [found["util"] * gpu(name).reported_bytes
-                                                          for name in ("rtx-5080", "rtx-5060-ti-16gb")]
+    sizes = [gpu(name).reported_bytes for name in ("rtx-5080", "rtx-5060-ti-16gb")]
+    assert [g["budget_bytes"] for g in found["gpus"]] == [found["util"] * one for one in sizes]
     assert f"--gpu-memory-utilization {found['util']:g} " in found["command"]
     assert any("in place of 0.92" in said for said in found["assumptions"])
 
 
 def test_mtp_without_an_acceptance_is_a_stated_range():
-    found, mid = (plan("qwen3.8-27b-nvfp4", PAIR, "tp", kv_dtype="fp8", mtp=3, acceptance=a) for a in (None,
-        assume.ACCEPTANCE[1]))
+    found, mid = (plan("qwen3.8-27b-nvfp4", PAIR, "tp", kv_dtype="fp8", mtp=3, acceptance=a)
+                  for a in (None, assume.ACCEPTANCE[1]))
     assert found["decode"]["mid"] == mid["decode"]["mid"] and found["decode"]["low"] < mid["decode"]["low"]
     assert any("accepted with a chance" in said for said in found["assumptions"])
 
@@ -290,8 +290,8 @@ def test_the_command_can_be_pasted(tmp_path):
     for path in (folder, folder / "config.json"):
         words = command(str(path), PAIR, "tp", mtp=2, context=8192)
         assert words[:3] == ["vllm", "serve", str(folder)] and "--kv-cache-dtype" not in words  # the build says fp8
-        assert json.loads(words[words.index("--speculative-config") + 1]) == {"method": "mtp",
-                                                                              "num_speculative_tokens": 2}
+        drafting = json.loads(words[words.index("--speculative-config") + 1])
+        assert drafting == {"method": "mtp", "num_speculative_tokens": 2}
     assert command(str(folder), PAIR, "tp", kv_dtype="bf16", context=8192)[-3] == "bfloat16"
     assert command("qwen3-32b", ["h200"], "one")[2] == "Qwen/Qwen3-32B"
     assert command("qwen3-32b", ["h200"], "one")[-2:] == ["--max-num-batched-tokens", "2048"]
@@ -304,12 +304,14 @@ def test_at_the_crossover_tensor_parallel_and_the_pipeline_are_equally_fast(tmp_
     assert f"tp is ahead of pp in prefill above {meeting / 1e9:,.1f} GB/s" in found["verdict"]
     mine, shm = tmp_path / "links.toml", link("shm")
     for factor, faster in ((1.0, None), (0.5, "pp"), (2.0, "tp")):
-        mine.write_text(f'[mine]\nname = "Mine"\nlink_bytes_per_s = {{ value = {meeting * factor / 1e9}, unit = "GB/s", kind = "measured", source = "s", date = "d" }}\n'
-                        + "".join(f'{name} = {{ value = {getattr(shm, name) * 1e6}, unit = "us", kind = "measured", source = "s", date = "d" }}\n'
-                                  for name in ("allreduce_latency_s", "bulk_latency_s")))
-        rates = {kind: plan("qwen3.8-27b-nvfp4", PAIR, kind, kv_dtype="fp8", context=8192, link="mine",
-                            catalog=str(mine))["prefill"]["mid"]
-                 for kind in ("tp", "pp")}
+        numbers = [("link_bytes_per_s", meeting * factor / 1e9, "GB/s"),
+                   *((name, getattr(shm, name) * 1e6, "us") for name in ("allreduce_latency_s", "bulk_latency_s"))]
+        mine.write_text('[mine]\nname = "Mine"\n' + "".join(
+            f'{name} = {{ value = {value}, unit = "{unit}", kind = "measured", source = "s", date = "d" }}\n'
+            for name, value, unit in numbers))
+        plans = {kind: plan("qwen3.8-27b-nvfp4", PAIR, kind, kv_dtype="fp8", context=8192, link="mine",
+                            catalog=str(mine)) for kind in ("tp", "pp")}
+        rates = {kind: planned["prefill"]["mid"] for kind, planned in plans.items()}
         if faster is None:
             assert rates["tp"] == pytest.approx(rates["pp"], rel=1e-3)
         else:
@@ -325,8 +327,8 @@ def test_the_batch_at_which_ways_meet_fits_in_both():
 
 
 def test_a_latent_layer_multiplies_its_heads_not_its_latent():
-    """DeepSeek-V3: 128 heads, keys of 128 + 64, values of 128; two products of 2 FLOP over half of 1,000 x 1,000 pairs
-    in 61 layers."""
+    """DeepSeek-V3: 128 heads, keys of 128 + 64, values of 128; two products of 2 FLOP over half of 1,000 x 1,000 pairs,
+    61 layers."""
     config = find_config("deepseek-v3")
     placed = placement.place(config, (gpu("h200"),) * 8, "tp")
     pass_ = one_pass.view(config, placed, link("nvlink-h200"), one_pass.prompt(Setting(ranks=8), 1000), 1)
@@ -338,6 +340,6 @@ def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():
     one = plan("qwen3-8b", ["rtx-4090", "rtx-4090"], context=1024)
     batch = one["crossover"]["batch"]
     assert one["split"]["kind"] == "tp" and batch
-    tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, context=1024,
-                   batch=batch)["decode"]["mid"] for kind in ("tp", "pp"))
+    tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, context=1024, batch=batch)["decode"]["mid"]
+              for kind in ("tp", "pp"))
     assert pp >= tp

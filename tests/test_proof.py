@@ -10,7 +10,9 @@ from tpmodel.ranks.group import Call, Group, columns
 from tpmodel.ranks.limits import Bf16Group, bf16, bias_on_every_rank, refusal, swiglu_of_partial_sums
 from tpmodel.ranks.linear import row_parallel, swiglu, swiglu_naive_a, swiglu_naive_b, swiglu_naive_b_scatter
 from tpmodel.ranks.mixers import gated_delta_net, gqa_attention, transformer_block
-from tpmodel.ranks.proof import TOLERANCE, compare, distance, formula_bytes, kv_kept_bytes, kv_table, ledger, sweep, table
+from tpmodel.ranks.proof import (
+    TOLERANCE, compare, distance, formula_bytes, kv_kept_bytes, kv_table, ledger, sweep, table,
+)
 from tpmodel.ranks.weights import normal, random_attention, random_block, random_delta_net, random_swiglu
 
 HIDDEN = 64

@@ -12,7 +12,9 @@ from test_ranks import (
 )
 
 from tpmodel.ranks.group import Group, columns
-from tpmodel.ranks.linear import column_parallel, gelu, row_parallel, silu, swiglu, swiglu_naive_a, swiglu_naive_b, swiglu_naive_b_scatter
+from tpmodel.ranks.linear import (
+    column_parallel, gelu, row_parallel, silu, swiglu, swiglu_naive_a, swiglu_naive_b, swiglu_naive_b_scatter,
+)
 from tpmodel.ranks.mixers import gated_delta_net, gqa_attention, kv_cache, split_delta_net, transformer_block
 from tpmodel.ranks.weights import normal, random_attention, random_block, random_delta_net, random_swiglu
 

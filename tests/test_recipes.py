@@ -1,5 +1,4 @@
-"""CONTRIBUTING.md, followed to the letter on a copy: each recipe's additions, its commands, and the tests that it
-promises."""
+"""CONTRIBUTING.md, followed to the letter on a copy: each recipe's additions, its commands, the tests it promises."""
 
 import json
 import os
@@ -16,8 +15,8 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 RECIPES = dict(re.findall(r"^## (.+)\n([^#]+)", (ROOT / "CONTRIBUTING.md").read_text(), re.M))
-STORED = {"A GPU": "specs", "A link": "specs", "A formula": "symbols",
-          "A chapter": "stem"}  # recipe -> the notebook whose outputs it changes
+# recipe -> the notebook whose outputs it changes
+STORED = {"A GPU": "specs", "A link": "specs", "A formula": "symbols", "A chapter": "stem"}
 FIGURE = '''from dataclasses import replace
 
 from .link import link_protocols
@@ -56,8 +55,7 @@ def words(source):
 
 def run(folder, *command, **options):
     done = subprocess.run(command if len(command) > 1 else command[0], shell=len(command) == 1, cwd=folder,
-                          capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(folder)}, **options)
+                          capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)}, **options)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -69,8 +67,8 @@ def named(recipe, suffix):
 def commands(recipe):
     """The recipe's commands for this Python, without make."""
     found = re.findall(r'`((?:\.venv/bin/python -c|tpmodel) [^`]+)`', RECIPES[recipe])
-    return [re.sub(r"^tpmodel", f"{sys.executable} -m tpmodel",
-                   command.replace(".venv/bin/python", sys.executable)) for command in found]
+    here = lambda command: command.replace(".venv/bin/python", sys.executable)
+    return [re.sub(r"^tpmodel", f"{sys.executable} -m tpmodel", here(command)) for command in found]
 
 
 def append(path, text):
@@ -111,8 +109,8 @@ def copy(tmp_path_factory):
     append(folder / named("A figure", "__init__.py"),
            'from .your import your_figure\nALL = (*ALL, your_figure)\nCHAPTERS = {**CHAPTERS, "your-figure": "link"}\n')
     (folder / "book" / "stem.md").write_text("# Stem\n\nThere are {n}`stem.cards` cards.\n")
-    (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {},
-                                                                 "cells": [
+    (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({
+        "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
         words("# Stem, executed\n\nFor [the chapter](../book/stem.md) you import the cards."),
         cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.book.pages.tell import tell"),
         words("How many cards are there?"),
@@ -130,8 +128,8 @@ def test_a_recipe_is_short_and_ends_with_the_tests(recipe):
     assert recipe not in STORED or "`make notebooks`" in RECIPES[recipe]
 
 
-@pytest.mark.parametrize("recipe, shows", [("A GPU", "memory_bytes_per_s"), ("A measurement", "your-row time_s"),
-                                           ("A model", "8190726144")])
+@pytest.mark.parametrize("recipe, shows", [
+    ("A GPU", "memory_bytes_per_s"), ("A measurement", "your-row time_s"), ("A model", "8190726144")])
 def test_the_commands_of_a_recipe_show_what_was_added(copy, recipe, shows):
     for command in commands(recipe):
         status, said = run(copy, command)
@@ -139,8 +137,8 @@ def test_the_commands_of_a_recipe_show_what_was_added(copy, recipe, shows):
 
 
 def test_a_formula_that_nothing_uses_is_named(copy):
-    status, said = run(copy, sys.executable, "-m", "pytest", "tests/test_formula.py", "-k", "formula_is_used", "-p",
-                       "no:nbval")
+    status, said = run(copy, sys.executable, "-m", "pytest", "tests/test_formula.py",
+                       "-k", "formula_is_used", "-p", "no:nbval")
     assert status == 1 and "['your_layers'] == []" in said
 
 

@@ -18,10 +18,8 @@ from tpmodel.formula.view import View
 ALARM, DRAFTS = figures.alarm(), figures.speculation()
 PAIR = "qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "tp"
 ROUND = dict(drafts=2, acceptance_frac=0.5, read_bytes=15e9, draft_bytes=2e9, ranks=2, memory_bytes_per_s=500e9,
-             achieved_frac=1, cache_read_bytes=0,
-             linear_s=0, attention_s=0, gap_s=1e-3, layers=64, draft_allreduces=3, message_bytes=0,
-             link_bytes_per_s=1e9, allreduce_latency_s=10e-6,
-             bulk_latency_s=10e-6)
+             achieved_frac=1, cache_read_bytes=0, linear_s=0, attention_s=0, gap_s=1e-3, layers=64, draft_allreduces=3,
+             message_bytes=0, link_bytes_per_s=1e9, allreduce_latency_s=10e-6, bulk_latency_s=10e-6)
 
 
 def a_round(**more):
@@ -29,8 +27,8 @@ def a_round(**more):
 
 
 def test_a_round_by_hand():
-    """15 GB read, 2 GB a draft, two cards of 500 GB/s: 15 ms, 2 ms; 128 x 10 us; 3 x 10 us a draft; nothing to carry; 1
-    ms of waiting."""
+    """15 GB read, 2 GB a draft, two cards of 500 GB/s: 15 ms, 2 ms; 128 x 10 us; 3 x 10 us a draft; 1 ms of waiting;
+    nothing to carry."""
     v = a_round()
     assert (v.pass_s, v.draft_s) == (pytest.approx(17.28e-3), pytest.approx(2.03e-3))
     assert v.round_s == pytest.approx(21.34e-3) and v.confirmed_tokens_per_s == pytest.approx(1.75 / 21.34e-3)
@@ -66,8 +64,7 @@ def said(readout, rate, **more):
 
 @pytest.mark.parametrize("rate, more, words", [
     ("25", {}, "rings"), ("26", {}, "plausible"), ("43", {}, "plausible"), ("50", {}, "faster than the model"),
-    ("60", {}, "beyond the bound"),
-    ("60", {"drafts": "3"}, "plausible"), ("30", {"drafts": "3"}, "rings"),
+    ("60", {}, "beyond the bound"), ("60", {"drafts": "3"}, "plausible"), ("30", {"drafts": "3"}, "rings"),
     ("30", {"drafts": "3", "acceptance_frac": "0.4"}, "plausible")])
 def test_the_alarm_says(rate, more, words):
     assert words in said("verdict", rate, **more)
@@ -75,9 +72,8 @@ def test_the_alarm_says(rate, more, words):
 
 @pytest.mark.parametrize("rate, more, words", [
     ("33", {}, "nothing to explain"), ("32", {}, "engine's wait alone"), ("30", {}, "slow link of this kind"),
-    ("26", {}, "all of them at their slow ends"),
-    ("10", {}, "without CUDA graphs"), ("30", {"engine": "NInfer", "transport": "mailbox in host memory"},
-                                        "no range explains it"),
+    ("26", {}, "all of them at their slow ends"), ("10", {}, "without CUDA graphs"),
+    ("30", {"engine": "NInfer", "transport": "mailbox in host memory"}, "no range explains it"),
     ("30", {"drafts": "3"}, "see first how many drafts are accepted. If so many are"),
     ("45", {"drafts": "3"}, "see first how many drafts are accepted;"),
     ("10", {"tp": "1 GPU"}, "no range explains it")])
@@ -90,16 +86,15 @@ def test_the_alarm_names_the_term(rate, more, words):
     (4, "p2p-pcie5-x8", 3, 0.7)])
 def test_the_alarm_rings_below_what_plan_calls_low(ranks, link, drafts, acceptance):
     """Its low end, middle and high end are plan's: so it never rings for plan's middle."""
-    found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * ranks, "tp", kv_dtype="fp8", link=link, mtp=drafts,
-                 acceptance=acceptance)["decode"]
+    found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * ranks, "tp",
+                 kv_dtype="fp8", link=link, mtp=drafts, acceptance=acceptance)["decode"]
     words = next(words for words, key in serving.TRANSPORTS.items() if key == link)
     texts = {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}", "tp": f"{ranks} GPUs", "transport": words}
     v = ALARM.view(texts)
-    assert [at(v).confirmed_tokens_per_s for at in (serving.LOW, serving.MID,
-                                                    serving.HIGH)] == pytest.approx([found[end] for end in ("low",
-                                                                                                            "mid", "high")], rel=1e-8)
-    ringing = lambda rate: "rings" in ALARM.shown_texts(texts
-                                                        | {"measured_tokens_per_s": f"{rate:.2f}"})["readout-verdict"]
+    ends = [at(v).confirmed_tokens_per_s for at in (serving.LOW, serving.MID, serving.HIGH)]
+    assert ends == pytest.approx([found[end] for end in ("low", "mid", "high")], rel=1e-8)
+    shown = lambda rate: ALARM.shown_texts(texts | {"measured_tokens_per_s": f"{rate:.2f}"})
+    ringing = lambda rate: "rings" in shown(rate)["readout-verdict"]
     assert not ringing(found["mid"]) and ringing(found["low"] - 0.1) and not ringing(found["low"] + 0.1)
 
 
@@ -113,8 +108,8 @@ def test_the_alarm_is_quiet_for_public_runs_inside_the_range():
 # --- drafts --------------------------------------------------------------------------------------
 
 def test_as_counted_is_what_plan_says():
-    plain, drafted = (plan(*PAIR, kv_dtype="fp8", **more)["decode"]["mid"] for more in ({},
-        {"mtp": 3, "acceptance": 0.7}))
+    plain, drafted = (plan(*PAIR, kv_dtype="fp8", **more)["decode"]["mid"]
+                      for more in ({}, {"mtp": 3, "acceptance": 0.7}))
     shown = DRAFTS.shown_texts(DRAFTS.preset(AS_COUNTED))["readout-rate"]
     assert f"{drafted:.1f} tokens/s, {drafted / plain:.2f}×" in shown and f"at {plain:.1f} tokens/s" in shown
 
@@ -132,13 +127,13 @@ def test_drafts_that_are_never_accepted_only_cost():
 # --- what others measured ------------------------------------------------------------------------
 
 def test_a_public_row_by_hand():
-    """D38: one RTX 5060 Ti, 14.4 GB and 48 states, read and written, at 448 GB/s x 0.7, 0.8, 0.9; llama.cpp's 3.4, 1.6,
-    0.3 ms."""
+    """D38: one RTX 5060 Ti, 14.4 GB and 48 states, read and written, at 448 GB/s x 0.7, 0.8, 0.9; 3.4, 1.6, 0.3 ms of
+    llama.cpp."""
     row = {c.id: c for c in cases.cases()}["D38"]
     states = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2) / 1e9
     assert (row.low, row.mid, row.high) == tuple(
-        pytest.approx(1 / ((14.4 + states) / (448 * frac) + gap), rel=1e-6) for frac, gap in ((0.7, 3.4e-3),
-            (0.8, 1.6e-3), (0.9, 0.3e-3)))
+        pytest.approx(1 / ((14.4 + states) / (448 * frac) + gap), rel=1e-6)
+        for frac, gap in ((0.7, 3.4e-3), (0.8, 1.6e-3), (0.9, 0.3e-3)))
     assert row.inside and row.measured == 24.66
 
 
@@ -166,7 +161,7 @@ def test_swings_are_sorted_and_start_from_the_middle():
     for swings in (trust.decode_swings(), trust.context_swings()):
         assert [s.size for s in swings] == sorted((s.size for s in swings), reverse=True)
     latency = next(s for s in trust.decode_swings() if s.input.startswith("latency"))
-    low, middle, high = link("shm").numbers["allreduce_latency_s"].base_range
+    low, _, high = link("shm").numbers["allreduce_latency_s"].base_range
     assert latency.answers[0] > measured.rate() > latency.answers[1]
     assert latency.answers == (measured.rate(allreduce_latency_s=low), measured.rate(allreduce_latency_s=high))
 

@@ -112,8 +112,7 @@ def test_pipeline_limits():
 
 
 def simulated(stages, transfer, batches):
-    """When the last batch leaves: a batch enters a stage when it has arrived and the stage is free, then is handed
-    on."""
+    """When the last batch leaves: a batch enters a stage once it has arrived and the stage is free; it is handed on."""
     free = [0.0] * len(stages)
     for _ in range(batches):
         arrived = 0.0
@@ -126,8 +125,8 @@ def simulated(stages, transfer, batches):
 @pytest.mark.parametrize("seed", range(20))
 def test_fill_and_drain_against_a_simulation(seed):
     rng = random.Random(seed)
-    stages, batches, handed = [rng.uniform(0.1, 2) for _ in range(rng.randint(2, 5))], rng.randint(1,
-        30), rng.uniform(0, 0.5)
+    stages = [rng.uniform(0.1, 2) for _ in range(rng.randint(2, 5))]
+    batches, handed = rng.randint(1, 30), rng.uniform(0, 0.5)
     run_s = lambda handover: pipeline.run_s(batches, max(stages), sum(stages), handover, len(stages))
     assert run_s(0) == pytest.approx(simulated(stages, 0, batches))
     assert run_s(0) - 1e-9 <= simulated(stages, handed, batches) <= run_s(handed) + 1e-9
@@ -195,7 +194,8 @@ def test_split_of_the_article():
 
 def test_split_gives_what_the_figure_and_the_claims_give():
     shown = figures.unequal_speeds().shown_texts({"first_layers": "24"})["readout-pp"]
-    assert f"Pipeline 24/10: {split('nemotron-3-embed-8b', PAIR, reserve_gib='1.3,0')['tokens_per_s']['mid']:,.0f} tokens/s" in shown
+    best = split("nemotron-3-embed-8b", PAIR, reserve_gib="1.3,0")
+    assert f"Pipeline 24/10: {best['tokens_per_s']['mid']:,.0f} tokens/s" in shown
     batch_tokens = batch(512)["tokens"]
     for layers, row in (("17,17", "pp1717"), ("20,14", "pp2014")):
         found = split("nemotron-3-embed-8b", PAIR, layers=layers, batch_tokens=batch_tokens)
@@ -212,11 +212,11 @@ def test_three_gpus_and_a_display():
 # --- where TP meets PP ---------------------------------------------------------------------------
 
 def test_meeting_point_by_sympy_and_by_trial():
-    carry_s = collectives.communication_s.expr(protocol_allreduce_s=collectives.allreduce_s.expr(ranks=2,
-        allreduce_latency_s=0))
-    equation = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s,
-                                  gap_s=0) - pipeline.pipeline_s.expr(handover_s=pipeline.transfer_s.expr())
-    solved = solve(equation, "link_bytes_per_s")
+    once_s = collectives.allreduce_s.expr(ranks=2, allreduce_latency_s=0)
+    carry_s = collectives.communication_s.expr(protocol_allreduce_s=once_s)
+    together_s = passes.pass_s.expr(busy_s=symbol("even_s"), communication_s=carry_s, gap_s=0)
+    in_turn_s = pipeline.pipeline_s.expr(handover_s=pipeline.transfer_s.expr())
+    solved = solve(together_s - in_turn_s, "link_bytes_per_s")
     v = a2.view(allreduce_latency_s=0)
     names = {**a2.stages(v, 17), "even_s": a2.even_s(v), "batches": 16, "allreduces": 68,
              "message_bytes": v.message_bytes}
@@ -249,8 +249,7 @@ def test_split_json():
 @pytest.mark.parametrize("more", [
     ("--layers", "20"), ("--layers", "20,13"), ("--layers", "34,0"), ("--layers=-1,35",), ("--layers", "17.5,16.5"),
     ("--layers", "a,b"), ("--layers", "20,14,0"), ("--layers", ""), ("--gpu", "gtx-1"), ("--util", "0"),
-    ("--util", "nan"),
-    ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"),
+    ("--util", "nan"), ("--util", "0.5"), ("--reserve-gib", "1,2,3"), ("--reserve-gib", "x"), ("--tokens", "0"),
     *(("--tokens", n) for n in ("1e300", "1e-300", "nan", "1_0")),
     *(("--batch-tokens", n) for n in ("1e308", "1e-308")), ("--link", "tin-can"),
     ("--link", "host-pcie4-x4-pinned"), ("--model", "qwen9")])

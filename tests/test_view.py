@@ -1,5 +1,4 @@
-"""A quantity answers to its name: what a View finds, refuses, remembers and forgets, in numbers, arrays, algebra and
-recording."""
+"""A quantity answers to its name: what a View finds, refuses, keeps, forgets; numbers, arrays, algebra, recording."""
 
 import re
 import subprocess
@@ -23,12 +22,10 @@ from tpmodel.formula.view import MODULES, View, Why, formula_of
 PACKAGE = Path(tpmodel.__file__).parent
 STEP = {  # one decode step, every leaf of it
     "read_bytes": 20e9, "ranks": 2.0, "memory_bytes_per_s": 448e9, "achieved_frac": 0.8, "full_layers": 16.0,
-    "kv_heads": 4.0,
-    "head_elements": 256.0, "kv_element_bytes": 1.0, "context_tokens": 8192.0, "state_bytes": 75e6, "parameters": 27e9,
-    "tokens": 1.0,
-    "flop_per_s": 47.4e12, "mfu_frac": 0.7, "heads": 24.0, "attention_flop_per_s": 47.4e12, "hidden": 5120.0,
-    "element_bytes": 2.0,
-    "layers": 64.0, "link_bytes_per_s": 2.2e9, "allreduce_latency_s": 9e-6, "bulk_latency_s": 35e-6, "gap_s": 5e-3}
+    "kv_heads": 4.0, "head_elements": 256.0, "kv_element_bytes": 1.0, "context_tokens": 8192.0, "state_bytes": 75e6,
+    "parameters": 27e9, "tokens": 1.0, "flop_per_s": 47.4e12, "mfu_frac": 0.7, "heads": 24.0,
+    "attention_flop_per_s": 47.4e12, "hidden": 5120.0, "element_bytes": 2.0, "layers": 64.0, "link_bytes_per_s": 2.2e9,
+    "allreduce_latency_s": 9e-6, "bulk_latency_s": 35e-6, "gap_s": 5e-3}
 SAME = {"message_bytes": "allreduce_payload_bytes"}
 GIVEN = ("read_bytes", "state_bytes")
 WANTED = ("pass_s", "decode_tokens_per_s", "bound_frac", "communication_s", "busy_s", "kv_read_s", "pass_overlapped_s")
@@ -68,8 +65,8 @@ def test_each_value_is_computed_once():
 
 def test_a_name_that_nothing_gives_says_what_is_held_and_who_asked():
     v = View({"message_bytes": 100, "ranks": 2})
-    with pytest.raises(AttributeError,
-                       match="holds no link_bytes_per_s, and no formula gives it; it holds message_bytes, ranks"):
+    said = "holds no link_bytes_per_s, and no formula gives it; it holds message_bytes, ranks"
+    with pytest.raises(AttributeError, match=said):
         v(collectives.allreduce_s)
     with pytest.raises(AttributeError, match=r"holds no allreduce_latency_s.*\(asked for by communication_s\)"):
         View({"layers": 2, "message_bytes": 1, "ranks": 2, "link_bytes_per_s": 1}).communication_s
@@ -90,8 +87,8 @@ def test_a_value_beats_its_formula_only_when_declared():
         View({}, {"decode_tokens_per_s": lambda v: 30})
     with pytest.raises(ValueError, match=message):
         step().extended(decode_tokens_per_s=30)
-    for v in (View(STEP | {"decode_tokens_per_s": 30.0}, SAME, (*GIVEN, "decode_tokens_per_s")),
-              step().given(decode_tokens_per_s=30.0)):
+    declared = View(STEP | {"decode_tokens_per_s": 30.0}, SAME, (*GIVEN, "decode_tokens_per_s"))
+    for v in (declared, step().given(decode_tokens_per_s=30.0)):
         assert v.bound_frac == 30 / v.decode_bound_tokens_per_s
         assert v.extended(decode_tokens_per_s=15.0).bound_frac == 15 / v.decode_bound_tokens_per_s, "given stays given"
         assert v.why("decode_tokens_per_s").how == "given" and v.why("decode_tokens_per_s").parts == ()
@@ -118,13 +115,15 @@ def test_a_recipe_that_extends_is_forgotten_with_what_it_read():
     assert v.extended(tokens=2.0).inner == 36
 
 
-@given(st.dictionaries(st.sampled_from(sorted(set(STEP) - {"ranks", "layers", "full_layers", "kv_heads",
-                                                           "head_elements", "heads"})),
-                       st.floats(0.01, 1.0), min_size=1, max_size=5), st.sampled_from(WANTED))
+CHANGED = sorted(set(STEP) - {"ranks", "layers", "full_layers", "kv_heads", "head_elements", "heads"})
+
+
+@given(st.dictionaries(st.sampled_from(CHANGED), st.floats(0.01, 1.0), min_size=1, max_size=5),
+       st.sampled_from(WANTED))
 @settings(max_examples=200, deadline=None)
 def test_an_extended_view_answers_as_a_new_one(more, asked):
-    more = {name: STEP[name] * factor if not name.endswith("_tokens") and name not in ("tokens",
-        "hidden") else float(round(100 * factor) + 1)
+    whole = lambda name: name.endswith("_tokens") or name in ("tokens", "hidden")
+    more = {name: float(round(100 * factor) + 1) if whole(name) else STEP[name] * factor
             for name, factor in more.items()}
     old = step()
     for name in WANTED:
@@ -165,10 +164,13 @@ ORDERS = ("", "import tpmodel.formulas.passes; ", "import tpmodel.formulas.block
 
 
 def test_no_answer_depends_on_what_was_imported():
-    code = ("from tpmodel.formula.view import View, formula_of; v = View({'message_bytes': 10240.0, 'ranks': 4.0, 'pool_blocks': 9.0, 'request_blocks': 2.0}, given=['pool_blocks']); "
-            "print(v.allreduce_wire_bytes, v.concurrency, v.why('concurrency'), formula_of('layers'), formula_of('pass_s').__module__)")
-    found = {subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True,
-                            check=True).stdout for before in ORDERS}
+    code = ("from tpmodel.formula.view import View, formula_of; "
+            "held = {'message_bytes': 10240.0, 'ranks': 4.0, 'pool_blocks': 9.0, 'request_blocks': 2.0}; "
+            "v = View(held, given=['pool_blocks']); "
+            "print(v.allreduce_wire_bytes, v.concurrency, v.why('concurrency'), "
+            "formula_of('layers'), formula_of('pass_s').__module__)")
+    found = {subprocess.run([sys.executable, "-c", before + code], capture_output=True, text=True, check=True).stdout
+             for before in ORDERS}
     assert len(found) == 1 and "15360.0 4.5" in found.pop()
 
 
@@ -196,19 +198,20 @@ def test_what_is_recorded_computes_the_same_to_the_bit_on_the_page(blank):
     rng = np.random.default_rng(5)
     whole = {"ranks", "layers", "full_layers", "kv_heads", "head_elements", "heads", "hidden", "tokens",
              "context_tokens"}
-    views = [{name: float(np.ceil(value * f)) if name in whole else float(min(value * f,
-        1.0) if name.endswith("_frac") else value * f)
+    drawn = lambda name, value: float(
+        np.ceil(value) if name in whole else min(value, 1.0) if name.endswith("_frac") else value)
+    views = [{name: drawn(name, value * f)
               for (name, value), f in zip(STEP.items(), rng.uniform(0.1, 1.5, len(STEP)))} for _ in range(200)]
     theirs = blank.evaluate(f"views => {{ const F = {library}; return views.map({function}); }}", views)
-    assert [list(map(float, row)) for row in theirs] == [[getattr(step(**view),
-                                                                  name) for name in WANTED] for view in views]
+    ours = [[getattr(step(**view), name) for name in WANTED] for view in views]
+    assert [list(map(float, row)) for row in theirs] == ours
 
 
 def test_a_curve_hoists_what_does_not_depend_on_its_name():
     recorded = View({name: Node("name", name) for name in STEP}, SAME, GIVEN)
     once = recorded.weight_read_s
-    assert recorded.extended(context_tokens=Node("name",
-                                                 "context_tokens")).weight_read_s is once, "kept, so computed once"
+    longer = recorded.extended(context_tokens=Node("name", "context_tokens"))
+    assert longer.weight_read_s is once, "kept, so computed once"
     text = printers.javascript_curve("context_tokens", [as_node(recorded.pass_s)])
     fixed, moving = text.split("return context_tokens =>")
     assert "context_tokens" not in fixed and "F.weight_read_s" in fixed and "F.communication_s" in fixed
@@ -224,32 +227,32 @@ def leaves(why):
 def test_why_is_the_tree_of_quantities_down_to_what_is_held():
     v = step()
     why = v.why("decode_tokens_per_s")
-    assert (why.value, why.how, why.source) == (v.decode_tokens_per_s, "formula",
-                                                "tpmodel.formulas.decode.decode_tokens_per_s")
+    source = "tpmodel.formulas.decode.decode_tokens_per_s"
+    assert (why.value, why.how, why.source) == (v.decode_tokens_per_s, "formula", source)
     assert [part.name for part in why.parts] == ["pass_s"]
     assert [part.name for part in why.parts[0].parts] == ["busy_s", "communication_s", "gap_s"]
     assert {leaf.name for leaf in leaves(why)} == set(STEP)
     assert all(leaf.how == "given" and leaf.value == STEP[leaf.name] for leaf in leaves(why))
     same = v.why("message_bytes")
-    assert (same.how, same.source, same.parts[0].name) == ("same as", "allreduce_payload_bytes",
-                                                           "allreduce_payload_bytes")
+    assert (same.how, same.source) == ("same as", "allreduce_payload_bytes")
+    assert same.parts[0].name == "allreduce_payload_bytes"
 
 
 def test_why_names_kind_and_source_of_a_number_of_the_catalog():
     v = setting()
-    assert v.why("memory_bytes_per_s") == Why("memory_bytes_per_s", GPU.memory_bytes_per_s,
-                                              GPU.numbers["memory_bytes_per_s"].kind,
-                                              GPU.numbers["memory_bytes_per_s"].source)
+    number = GPU.numbers["memory_bytes_per_s"]
+    assert v.why("memory_bytes_per_s") == Why(
+        "memory_bytes_per_s", GPU.memory_bytes_per_s, number.kind, number.source)
     assert v.why("hidden").how == MODEL.numbers["hidden"].kind
-    assert v.extended(hidden=1.0).why("hidden") == Why("hidden", 1.0, "given",
-                                                       "the setting"), "a replaced value has another source"
+    replaced = Why("hidden", 1.0, "given", "the setting")
+    assert v.extended(hidden=1.0).why("hidden") == replaced, "a replaced value has another source"
 
 
 def test_why_of_a_recipe_is_what_it_read_also_in_a_view_that_it_extends():
     def room(v):
         """Beside the states."""
-        return v.given(kv_pool_bytes=v.kv_pool_bytes - v.hidden).pool_tokens + v(memory.kv_cache_bytes,
-            context_tokens=1.0)
+        pool = v.given(kv_pool_bytes=v.kv_pool_bytes - v.hidden).pool_tokens
+        return pool + v(memory.kv_cache_bytes, context_tokens=1.0)
 
     v = View({"kv_pool_bytes": 100.0, "hidden": 20.0, "kv_bytes_per_token": 8.0}, {"room": room},
              ("kv_pool_bytes", "kv_bytes_per_token"))

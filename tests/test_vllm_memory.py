@@ -1,5 +1,4 @@
-"""vLLM's memory rules: hand-worked numbers, the engine's own unit-test numbers, limits, and the closed form against the
-search."""
+"""vLLM's memory rules: worked by hand, the engine's own unit tests, limits, and the closed form against the search."""
 
 import pytest
 from hypothesis import given, settings
@@ -24,25 +23,24 @@ def small(kind="full", d=64, **more):
 
 
 def pool_of(order, pages, **more):
-    return plan(tuple(order), Setting(rules=OLD, kv_dtype="fp32", context_tokens=16, batch_tokens=16, **more),
-                pages * 16384)
+    setting = Setting(rules=OLD, kv_dtype="fp32", context_tokens=16, batch_tokens=16, **more)
+    return plan(tuple(order), setting, pages * 16384)
 
 
 # --- the 27B hybrid, by hand --------------------------------------------------------------------------
 
 @pytest.mark.parametrize("dtype, drafts, ranks, block, pad", [
     ("bf16", 0, 1, 784, 0.13), ("fp8", 0, 1, 1568, 0.13), ("fp8", 0, 2, 1568, 0.13), ("fp8", 2, 1, 1600, 0.88),
-    ("fp8", 3, 2, 1600, 0.25),
-    ("nvfp4", 3, 1, 2848, None)])
+    ("fp8", 3, 2, 1600, 0.25), ("nvfp4", 3, 1, 2848, None)])
 def test_block_of_the_27b_hybrid(dtype, drafts, ranks, block, pad):
-    found = plan(QWEN_27B, Setting(rules=NOW, ranks=ranks, kv_dtype=dtype, drafts=drafts, draft_layers=1,
-                                   context_tokens=1), GIB)
+    setting = Setting(rules=NOW, ranks=ranks, kv_dtype=dtype, drafts=drafts, draft_layers=1, context_tokens=1)
+    found = plan(QWEN_27B, setting, GIB)
     assert found.block_tokens == block
     assert pad is None or round(100 * found.state_padding_frac, 2) == pad
 
 
-@pytest.mark.parametrize("vram, blocks, fits, longest",
-                         [(16 * GIB, 175, True, 262144), (16311 * MIB, 173, False, 260288)])
+@pytest.mark.parametrize("vram, blocks, fits, longest", [
+    (16 * GIB, 175, True, 262144), (16311 * MIB, 173, False, 260288)])
 def test_article_1_reaches_262144_by_one_block_on_a_nominal_card_only(vram, blocks, fits, longest):
     """0.92 of the card less 10 GB of weights less 1.2 GiB: 168 + 6 blocks are needed, and the null block."""
     setting = Setting(rules=NOW, ranks=2, kv_dtype="fp8", context_tokens=262144)
@@ -57,21 +55,21 @@ def test_article_1_reaches_262144_by_one_block_on_a_nominal_card_only(vram, bloc
 def test_flashinfer_prefill_of_0_33_wants_larger_blocks_and_one_state_more():
     new = plan(QWEN_27B, Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072), 4.99 * GIB)
     assert (new.block_tokens, new.request_blocks, new.printed_tokens) == (1600, 82 + 3 * 3, 293831)
-    off = plan(QWEN_27B, Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072, caching=False),
-               4.99 * GIB)
+    without = Setting(rules=version("0.33"), ranks=2, kv_dtype="fp8", context_tokens=131072, caching=False)
+    off = plan(QWEN_27B, without, 4.99 * GIB)
     assert off.block_tokens == 1568
 
 
 def test_a_state_page_by_hand():
-    assert rules.state_page_bytes(48, 128, 16, 128, 4, 4, 0, 2,
-                                  1) == 48 * 128 * 128 * 4 + (2 * 16 * 128 + 48 * 128) * 3 * 2
+    by_hand = 48 * 128 * 128 * 4 + (2 * 16 * 128 + 48 * 128) * 3 * 2
+    assert rules.state_page_bytes(48, 128, 16, 128, 4, 4, 0, 2, 1) == by_hand
 
 
 def test_mamba2_groups_are_extended_where_the_ranks_do_not_divide_them():
     granite = Layers("state", state=State("mamba2", 128, 64, 1, 128, 4, 2.0))
     found = plan((granite, Layers("full", 8, 128, 128)), Setting(rules=NOW, ranks=4, context_tokens=1), GIB)
-    assert found.block_tokens == 16 * -(-(32 * 64 * 128 * 2
-                                          + (2 * 4 * 128 + 8192) // 4 * 3 * 2) // (16 * 2 * 2 * 128 * 2))
+    page_bytes = 32 * 64 * 128 * 2 + (2 * 4 * 128 + 8192) // 4 * 3 * 2
+    assert found.block_tokens == 16 * -(-page_bytes // (16 * 2 * 2 * 128 * 2))
     with pytest.raises(Refused, match="must divide the 48 heads"):
         plan(QWEN_27B, Setting(rules=NOW, ranks=5), GIB)
 
@@ -149,8 +147,8 @@ def test_a_given_split_must_fit(given):
 
 def test_a_stage_holds_its_own_layers_and_the_largest_decides():
     order = (Layers("full", 8, 128, 128),) * 34
-    even, uneven, one = (plan(order, Setting(rules=NOW, stages=s, context_tokens=8192), GIB) for s in ((17, 17),
-        (20, 14), ()))
+    even, uneven, one = (plan(order, Setting(rules=NOW, stages=s, context_tokens=8192), GIB)
+                         for s in ((17, 17), (20, 14), ()))
     assert (even.needed_bytes, uneven.needed_bytes) == (one.needed_bytes / 2, one.needed_bytes * 20 / 34)
     wrong = plan(order, Setting(rules=version("0.15.2rc1"), stages=(17, 17), context_tokens=8192), GIB)
     assert wrong.needed_bytes == one.needed_bytes, "releases 0.14 and 0.15 charged every stage with all layers"
@@ -182,9 +180,8 @@ def test_more_gpus_than_heads_keep_one_head_each():
         plan((layer,), Setting(kv_dtype="fp3"), GIB)
 
 
-@pytest.mark.parametrize("text, printed, in_flight, null",
-                         [("0.8.3.dev172", "old", 1, 0), ("~0.11.0", "old", 1, 0), ("0.24.0", "new", 1, 0),
-                                                            ("vllm-0.33", "new", 2, 1)])
+@pytest.mark.parametrize("text, printed, in_flight, null", [
+    ("0.8.3.dev172", "old", 1, 0), ("~0.11.0", "old", 1, 0), ("0.24.0", "new", 1, 0), ("vllm-0.33", "new", 2, 1)])
 def test_versions(text, printed, in_flight, null):
     rule = version(text)
     assert (rule.printed, rule.in_flight, rule.null_blocks) == (printed, in_flight, null)
@@ -202,13 +199,13 @@ def test_bad_versions_are_named(text):
        st.integers(0, 2))
 @settings(max_examples=150, deadline=None)
 def test_the_closed_form_equals_the_search(full, windows, heads, blocks, window, drafts):
-    order = spread([(Layers("full", heads, 64, 64), full), (Layers("window", heads, 64, 64, window), windows)],
-                   full + windows)
+    kinds = [(Layers("full", heads, 64, 64), full), (Layers("window", heads, 64, 64, window), windows)]
+    order = spread(kinds, full + windows)
     setting = resolved(order, Setting(rules=NOW, context_tokens=10**7, batch_tokens=256, drafts=drafts))
     groups = grouped(paged(order, setting)[0], setting)
     found = plan(order, setting, blocks * plan(order, setting, GIB).block_bytes)
-    fixed = sum(group_blocks(g[0].layer, g[0].block_tokens, 10**7,
-                             setting) for g in groups if g[0].layer.kind != "full")
+    fixed = sum(group_blocks(g[0].layer, g[0].block_tokens, 10**7, setting)
+                for g in groups if g[0].layer.kind != "full")
     growing = [g for g in groups if g[0].layer.kind == "full"]
     closed = rules.fitting_tokens(found.pool_blocks, 1, fixed, len(growing), 16)
     if closed > window + 2 * 256:
@@ -233,9 +230,8 @@ def test_what_fits_is_the_largest_that_fits(pool_gib, short, longer, dtype):
 def test_the_blocks_of_figure_5_are_the_planners(full_layers, kv_dtype, ranks):
     """For hybrids of other proportions too: how layers share a block decides."""
     v = context_budget().view({"counting": BLOCKED, "full_layers": str(full_layers), "kv_dtype": kv_dtype,
-                               "native": "1M", "vram_bytes": "40",
-                               "tp": f"{ranks} GPU{'s' * (ranks > 1)}"})
+                               "native": "1M", "vram_bytes": "40", "tp": f"{ranks} GPU{'s' * (ranks > 1)}"})
     asked = Setting(rules=version("0.33"), ranks=ranks, kv_dtype=kv_dtype.lower(), context_tokens=1048576)
     found = plan((FULL,) * full_layers + (GDN,) * 48, asked, v.kv_pool_bytes)
-    assert (v.longest_tokens, v.pool_blocks, v.block_bytes) == (found.fitting_tokens, found.pool_blocks,
-                                                                found.block_bytes)
+    theirs = (found.fitting_tokens, found.pool_blocks, found.block_bytes)
+    assert (v.longest_tokens, v.pool_blocks, v.block_bytes) == theirs

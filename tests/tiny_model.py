@@ -17,9 +17,8 @@ def make(folder):
     torch.manual_seed(0)
     LlamaForCausalLM(LlamaConfig(
         vocab_size=512, hidden_size=256, intermediate_size=512, num_hidden_layers=6, num_attention_heads=8,
-        num_key_value_heads=4,
-        max_position_embeddings=1024, bos_token_id=1, eos_token_id=2, tie_word_embeddings=False,
-        dtype="float32")).save_pretrained(folder)
+        num_key_value_heads=4, max_position_embeddings=1024, bos_token_id=1, eos_token_id=2,
+        tie_word_embeddings=False, dtype="float32")).save_pretrained(folder)
 
 
 def documents(count=16):

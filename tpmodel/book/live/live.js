@@ -15,6 +15,7 @@
   }
 
   const NUMBER = /^\d{1,15}(\.\d{1,9})?$/;
+  const GROUPED = /^\d{1,3}(,\d{3})+(\.\d+)?$/;  // as the page itself prints numbers
   const EDGE = 0.02;
 
   /* Data to SVG units: a line, or a line of the logarithm, held a little beyond the axes. */
@@ -67,7 +68,13 @@
     const typed = name => element.querySelector(`[data-typed="${name}"]`);
     const note = element.querySelector(".tp-note");
     const preset = element.querySelector(".tp-preset select");
-    const say = text => { if (note.textContent !== text) note.textContent = text; };
+    const above = note.nextSibling;
+    /* A word about one control stands at its field, any other above them all. */
+    function say(text, name) {
+      if (note.textContent !== text) note.textContent = text;
+      if (name) inputOf(name).closest(".tp-control").append(note);
+      else if (text) element.insertBefore(note, above);
+    }
 
     const marks = functions.marks.map(([name, kind, pair, at, samples]) => {
       const group = find(name);
@@ -132,7 +139,7 @@
 
     function set(name, text) {
       if (!accepts(controls[name], text)) {
-        say(`${controls[name].label}: “${text}” is not accepted; it must be ${accepted(controls[name])}.`);
+        say(`${controls[name].label}: “${text}” is not accepted; it must be ${accepted(controls[name])}.`, name);
         show(name);
         return;
       }
@@ -161,13 +168,14 @@
       redraw();
     }
 
-    /* A link's setting: all of it is right, or the defaults are shown and a note says why. */
+    /* A link's setting: all of it is right, or the defaults are shown and a note says why. Other links leave the figure alone. */
     function readHash() {
+      const mine = location.hash.slice(1).split("&").filter(pair => pair.includes("=") && pair.startsWith(spec.name + "."));
+      if (!mine.length) return;
       reset();
       const wanted = {};
-      for (const pair of location.hash.slice(1).split("&")) {
+      for (const pair of mine) {
         const cut = pair.indexOf("=");
-        if (cut < 0 || !pair.startsWith(spec.name + ".")) continue;
         const name = pair.slice(spec.name.length + 1, cut);
         let text = pair.slice(cut + 1);
         try { text = decodeURIComponent(text); } catch { /* shown as it is */ }
@@ -180,7 +188,7 @@
       }
       for (const name in wanted) { state[name] = wanted[name]; show(name); }
       redraw();
-      if (Object.keys(wanted).length) element.scrollIntoView({ block: "start" });
+      element.scrollIntoView({ block: "start" });
     }
 
     for (const name in controls) {
@@ -189,12 +197,22 @@
       input.addEventListener("input", () => set(name, read()));
       input.addEventListener("change", remember);
       if (controls[name].kind === "slider") {
-        typed(name).addEventListener("change", event => { set(name, event.target.value.trim()); remember(); });
+        typed(name).addEventListener("change", ({ target }) => {
+          const text = target.value.trim();
+          set(name, GROUPED.test(text) ? text.replaceAll(",", "") : text);
+          remember();
+        });
       }
     }
     element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
     preset?.addEventListener("change", () => { reset(spec.presets[preset.value]); remember(); });
+    element.querySelector(".tp-link").addEventListener("click", event => {
+      event.preventDefault();
+      const copied = navigator.clipboard ? navigator.clipboard.writeText(event.target.href) : Promise.reject();
+      copied.then(() => say("The link is copied."), () => { location.href = event.target.href; });
+    });
     window.addEventListener("hashchange", readHash);
+    reset();
     readHash();
     return spec.name;
   }
