@@ -303,5 +303,5 @@ def test_on_a_desktop_the_controls_stand_beside_the_picture_and_it_stays_in_view
     assert box(".tp-controls")["x"] + box(".tp-controls")["width"] <= inside["x"] + inside["width"]
     last = figure.controls[-1].name
     page.locator(f"#{figure.name}-set-{last}").scroll_into_view_if_needed()
-    if box(".tp-result")["height"] < 690:
+    if box(".tp-seen")["height"] < 690:
         assert 0 < box("svg")["y"] and box("svg")["y"] + box("svg")["height"] < 768

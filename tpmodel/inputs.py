@@ -1,7 +1,7 @@
 """What a user gives, read in one place: files, numbers, layers; and results written whole. A refusal is one line.
 
-Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign, a point
-and an exponent at most: no underscores, no other digits, no nan, no inf.
+Limits: a file is a regular file of bounded size, never a pipe or a device. A number is ASCII digits with a sign,
+a point and an exponent at most: no underscores, no other digits, no nan, no inf.
 """
 
 import os
@@ -18,8 +18,7 @@ MOST = 1e300  # of a number without a bound of its own: what is larger overflows
 
 def shown(value):
     """A value as Python writes it, in one line of bearable length."""
-    if isinstance(value, os.PathLike):
-        value = str(value)
+    value = str(value) if isinstance(value, os.PathLike) else value
     try:
         text = repr(value) if isinstance(value, str) else reprlib.repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -29,7 +28,6 @@ def shown(value):
 
 def refused(name, value, wanted):
     """The ValueError of bad input: what was wrong, and what is accepted.
-
     >>> refused("layers", "a", "it must be whole numbers")
     ValueError("layers = 'a' is not accepted: it must be whole numbers")
     """
@@ -50,7 +48,7 @@ def exists(path, name):
 
 
 def read_bytes(path, name, most, wanted, start=False):
-    """The bytes of a regular file of at most `most`, or only its first ones (start); a refusal names field, file and cause."""
+    """The bytes of a regular file of at most `most`, or only its first ones (start)."""
     try:
         found = os.stat(path)
         if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # of a folder the system says so itself
@@ -77,7 +75,6 @@ def read_text(path, name, most, wanted):
 
 def as_whole(text):
     """The whole number that a text is, or None.
-
     >>> as_whole("+12"), as_whole("1_0"), as_whole("\u0661\u0662"), as_whole("12.0")
     (12, None, None, None)
     """
@@ -86,7 +83,6 @@ def as_whole(text):
 
 def as_real(text):
     """The finite number that a text is, or None.
-
     >>> as_real("-1.5e3"), as_real("nan"), as_real("1e400"), as_real("0x10")
     (-1500.0, None, None, None)
     """
@@ -94,9 +90,9 @@ def as_real(text):
     return value if abs(value) < MOST else None
 
 
-def whole(text, name, least, most, wanted=None):
+def whole(text, name, least, most, wanted=None, read=as_whole):
     """The whole number from `least` to `most` that the text of the field `name` is."""
-    value = as_whole(text)
+    value = read(text)
     if value is None or not least <= value <= most:
         raise refused(name, text, f"it must be {wanted or f'a whole number from {least:,} to {most:,}'}")
     return value
@@ -104,15 +100,11 @@ def whole(text, name, least, most, wanted=None):
 
 def real(text, name, least, most, wanted=None):
     """The number from `least` to `most` that the text of the field `name` is."""
-    value = as_real(text)
-    if value is None or not least <= value <= most:
-        raise refused(name, text, f"it must be {wanted or f'a number from {least:g} to {most:g}'}")
-    return value
+    return whole(text, name, least, most, wanted or f"a number from {least:g} to {most:g}", as_real)
 
 
 def layers(text, name="layers", count=None, total=None):
     """The layers of each GPU; how many GPUs and how many layers in all are checked where they are known.
-
     >>> layers(" 20, 14", "layers", 2, 34)
     (20, 14)
     """
@@ -127,7 +119,7 @@ def layers(text, name="layers", count=None, total=None):
 
 
 def target(path, name, force, source=None):
-    """The Path of a result, which may be written: nothing is there, or a file that `force` replaces; never the `source`."""
+    """The Path of a result: nothing is there, or a file that `force` replaces; never the `source`."""
     path = Path(path)
     try:
         if path.is_dir() or path.exists() and not path.is_file():
@@ -161,7 +153,6 @@ def write(path, fill, name, force):
 
 def plain(path):
     """A path as a text that no program takes for a flag.
-
     >>> plain("--x"), plain("a/b")
     ('./--x', 'a/b')
     """

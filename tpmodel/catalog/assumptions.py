@@ -7,7 +7,6 @@ FILE = "assumptions.toml"
 
 def assumed(key):
     """The assumption `key`.
-
     >>> assumed("drafts").acceptance_frac
     0.6
     """
@@ -21,7 +20,6 @@ def assumptions():
 
 def ends(key, name):
     """(low, middle, high) of one assumption, in base units.
-
     >>> ends("card", "achieved_frac")
     (0.7, 0.8, 0.9)
     """

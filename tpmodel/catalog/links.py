@@ -1,7 +1,7 @@
-"""Links between GPUs by name. Transports that use the lanes are measured once, and scaled to other slots by the line rate."""
+"""Links between GPUs by name. A transport that uses the lanes is measured once, and scaled by the line rate."""
 
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from itertools import product
 
 from .assumptions import ends
@@ -10,8 +10,8 @@ from .sourced import load
 FILE = "links.toml"
 TRANSFERS = {3: 8, 4: 16, 5: 32}  # GT/s and lane of each PCIe generation
 LANES = (4, 8, 16)
-NAMES = {"p2p": "NCCL with peer access", "oneshot": "One-shot kernel over peer access", "mailbox": "Mailbox in host memory",
-         "staged": "Copies staged in host memory"}
+NAMES = {"p2p": "NCCL with peer access", "oneshot": "One-shot kernel over peer access",
+         "mailbox": "Mailbox in host memory", "staged": "Copies staged in host memory"}
 
 
 def listed():
@@ -19,20 +19,19 @@ def listed():
     return load(FILE)
 
 
-@lru_cache(maxsize=None)
+@cache
 def links():
     """Every link by key, those of other slots too."""
     found = dict(listed())
     for anchor in listed().values():
-        for generation, lanes in product(TRANSFERS, LANES) if "transport" in anchor.said else ():
-            kind = anchor.said["transport"]
-            found.setdefault(f"{kind}-pcie{generation}-x{lanes}", _scaled(anchor, kind, generation, lanes))
+        for slot in product(TRANSFERS, LANES) if "transport" in anchor.said else ():
+            scaled = _scaled(anchor, *slot)
+            found.setdefault(scaled.key, scaled)
     return found
 
 
 def line_bytes_per_s(generation, lanes):
     """What a PCIe slot moves in one direction at most: 128 bits of 130 are data.
-
     >>> round(line_bytes_per_s(5, 8) / 1e9, 1)
     31.5
     """
@@ -48,9 +47,9 @@ def capped(entry, generation, lanes):
                    numbers=entry.numbers | {"link_bytes_per_s": said})
 
 
-def _scaled(entry, kind, generation, lanes):
+def _scaled(entry, generation, lanes):
     """The link in another slot: its bandwidth in proportion to the line rates, its latencies as they are."""
-    rate = entry.numbers["link_bytes_per_s"]
+    kind, rate = entry.said["transport"], entry.numbers["link_bytes_per_s"]
     factor = TRANSFERS[generation] * lanes / TRANSFERS[int(entry.pcie_generation)] / entry.pcie_lanes
     said = replace(rate, value=rate.value * factor, low=rate.low * factor, high=rate.high * factor, kind="computed",
                    source=f"{entry.key} x {factor:g}, the ratio of the line rates", where="", note="")
@@ -62,7 +61,6 @@ def _scaled(entry, kind, generation, lanes):
 
 def link(key):
     """The link `key`.
-
     >>> link("pcie5-x8-line-rate").link_bytes_per_s
     31500000000.0
     >>> link("p2p-pcie5-x16").link_bytes_per_s / link("p2p-pcie4-x8").link_bytes_per_s

@@ -2,7 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 
 from .. import inputs
@@ -20,8 +20,7 @@ BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte",
 LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "host_link", "nvlink")  # beside numbers; and aliases, a list
-MOST = 1e300  # a number above is no measurement, and may overflow in base units
+WORDS = ("protocol", "transport", "host_link", "nvlink", "aliases")  # beside numbers
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,22 @@ class Sourced:
     def __post_init__(self):
         for name in ("value", "low", "high"):
             number = getattr(self, name)
-            if (number is not None or name == "value") and (isinstance(number, bool) or not isinstance(number, (int, float)) or not -MOST < number < MOST):
+            real = isinstance(number, (int, float)) and not isinstance(number, bool)
+            if not (real and -inputs.MOST < number < inputs.MOST or number is None and name != "value"):
                 raise inputs.refused(name, number, "it must be a finite number")
         for name in ("unit", "kind", "source", "date"):
-            if not isinstance(getattr(self, name), str) or name != "unit" and not getattr(self, name):
-                raise ValueError(f"a catalog number needs {name}, a text in quotes, got {getattr(self, name)!r}")
+            said = getattr(self, name)
+            if not isinstance(said, str) or not said and name != "unit":
+                raise ValueError(f"a catalog number needs {name}, a text in quotes, got {said!r}")
         if self.kind not in KINDS:
             raise ValueError(f"kind {self.kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
         if self.unit not in TO_BASE:
-            raise ValueError(f"unit {self.unit!r} is not accepted: it must be one of {', '.join(filter(None, TO_BASE))}")
+            known = ", ".join(filter(None, TO_BASE))
+            raise ValueError(f"unit {self.unit!r} is not accepted: it must be one of {known}")
         if self.kind == "estimate" and (self.low is None or self.high is None):
             raise ValueError(f"an estimate needs low and high ({self.value} {self.unit}, {self.source})")
-        if not self.base_range[0] <= self.base_range[1] <= self.base_range[2]:
+        low, value, high = self.base_range
+        if not low <= value <= high:
             raise ValueError(f"low <= value <= high does not hold: {self.low}, {self.value}, {self.high}")
 
     @property
@@ -63,9 +66,8 @@ class Sourced:
     @property
     def base_range(self):
         """(low, value, high) in base units; all the same where no range is given."""
-        scale = TO_BASE[self.unit]
-        low, high = (self.value if end is None else end for end in (self.low, self.high))
-        return low * scale, self.value * scale, high * scale
+        ends = (self.low, self.value, self.high)
+        return tuple((self.value if end is None else end) * TO_BASE[self.unit] for end in ends)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Entry:
 
 
 def _number(name, entry):
-    """The Sourced of one line of a catalog: known name, known fields, a unit of the name's kind, a value in its domain."""
+    """The Sourced of one line: known name, known fields, a unit of the name's kind, a value in its domain."""
     if name not in NAMES:
         raise ValueError(f"{name!r} is not in tpmodel/formula/terms.csv: it must be a name of the vocabulary, "
                          "such as vram_bytes or link_bytes_per_s")
@@ -97,10 +99,9 @@ def _number(name, entry):
     if not isinstance(entry, dict) or not set(known[:5]) <= set(entry) <= set(known):
         raise ValueError(f"it must be a table with {', '.join(known[:5])}, and may have {', '.join(known[5:])}")
     found = Sourced(**entry)
-    wanted = NAMES[name].unit
-    if BASE.get(found.unit, found.unit) != wanted:
-        units_ = [unit for unit in TO_BASE if BASE.get(unit, unit) == wanted]
-        raise ValueError(f"unit {found.unit!r} is not accepted: it must be one of {', '.join(map(repr, units_))}")
+    accepted = [unit for unit in TO_BASE if BASE.get(unit, unit) == NAMES[name].unit]
+    if found.unit not in accepted:
+        raise ValueError(f"unit {found.unit!r} is not accepted: it must be one of {', '.join(map(repr, accepted))}")
     for number in found.base_range:
         check(name, number)
     return found
@@ -131,17 +132,13 @@ def read(text, where):
     for key, table in tables.items():
         if not isinstance(table, dict) or not isinstance(table.get("name"), str):
             raise ValueError(f"{where}: {key} has no name: it must be a table with a name in quotes and numbers")
-        numbers, said = {}, {}
-        for name, entry in table.items():
-            if name != "name":
-                try:
-                    if name in (*WORDS, "aliases"):
-                        said[name] = _words(name, entry)
-                    else:
-                        numbers[name] = _number(name, entry)
-                except ValueError as error:
-                    raise ValueError(f"{where}: {key}.{name}: {error}") from None
-        found[key] = Entry(key, table["name"], numbers, said)
+        entry = found[key] = Entry(key, table.pop("name"), {}, {})
+        for name, value in table.items():
+            part, checked = (entry.said, _words) if name in WORDS else (entry.numbers, _number)
+            try:
+                part[name] = checked(name, value)
+            except ValueError as error:
+                raise ValueError(f"{where}: {key}.{name}: {error}") from None
     return found
 
 
@@ -150,7 +147,7 @@ def read_file(path):
     return read(inputs.read_text(path, "catalog", LARGEST_FILE, "a TOML file with entries of a catalog"), str(path))
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(file, package=__package__):
     """{key: Entry} of one file of the catalog's data folder."""
     return read((resources.files(package) / "data" / file).read_text(encoding="utf-8"), file)

@@ -4,7 +4,33 @@ A formula is called once with Nodes. What the recorder cannot keep (an `if`, `//
 `==`, ...) raises at once and names the replacement, so that a formula fails when it is imported.
 """
 
-PLAIN = (int, float)
+from functools import cache, partialmethod
+
+RECORDED = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+REFUSED = {  # what to write instead: {a special method: how Python code calls it}
+    "use ops.where, ops.maximum, ops.minimum": {
+        "bool": "a condition as true or false (if, and, or, not, max(), min(), a < b < c)"},
+    "use ops.floor(a / b)": {"floordiv": "//", "rfloordiv": "//", "divmod": "divmod()"},
+    "use a - ops.floor(a / b) * b": {"mod": "%", "rmod": "%"},
+    "write the product out, a * a": {"pow": "**"},
+    "write the number out": {"rpow": "**"},
+    "use ops.maximum(a, -a)": {"abs": "abs()"},
+    "use ops.floor(a + 0.5)": {"round": "round()"},
+    "use ops.floor": {"int": "int()", "trunc": "math.trunc()", "floor": "math.floor()"},
+    "use ops.ceil": {"ceil": "math.ceil()"},
+    "use ops.best for a search over whole numbers": {"index": "an index or range()"},
+    "use + - * / and ops": {"float": "float() or a function of math", "complex": "complex()",
+                            "array": "a function of NumPy", "array_ufunc": "a function of NumPy"},
+    "compare with <=, or use ops.where": {"eq": "==", "ne": "!="},
+    "compare with <=": {"contains": "in"},
+    "nest two ops.where": {"and": "&", "rand": "&", "or": "|", "ror": "|", "xor": "^"},
+    "turn the comparison round": {"invert": "~"},
+    "multiply": {"lshift": "<<"},
+    "divide and use ops.floor": {"rshift": ">>"},
+    "use +, *": {"matmul": "@"},
+    "parameters are numbers; use ops.best": {"iter": "a loop over a parameter"},
+    "parameters are numbers": {"len": "len()", "getitem": "indexing"},
+}
 
 
 class Node:
@@ -20,108 +46,33 @@ class Node:
         shown = getattr(self.value, "__name__", self.value)
         return f"{self.kind}({shown}{', ' if inside and shown is not None else ''}{inside})".replace("(None", "(")
 
-    def __add__(self, other):
-        return _binary("+", self, other)
-
-    def __radd__(self, other):
-        return _binary("+", other, self)
-
-    def __sub__(self, other):
-        return _binary("-", self, other)
-
-    def __rsub__(self, other):
-        return _binary("-", other, self)
-
-    def __mul__(self, other):
-        return _binary("*", self, other)
-
-    def __rmul__(self, other):
-        return _binary("*", other, self)
-
-    def __truediv__(self, other):
-        return _binary("/", self, other)
-
-    def __rtruediv__(self, other):
-        return _binary("/", other, self)
-
     def __neg__(self):
         return Node("neg", None, (self,))
 
     def __pos__(self):
         return self
 
-    def __lt__(self, other):
-        return _binary("<", self, other)
-
-    def __le__(self, other):
-        return _binary("<=", self, other)
-
-    def __gt__(self, other):
-        return _binary(">", self, other)
-
-    def __ge__(self, other):
-        return _binary(">=", self, other)
-
-    __hash__ = object.__hash__
-
-
-def _binary(kind, left, right):
-    return Node(kind, None, (as_node(left), as_node(right)))
-
 
 def as_node(value):
     """`value` as a Node: Nodes pass, plain numbers become number nodes, all else is refused."""
     if isinstance(value, Node):
         return value
-    if isinstance(value, bool) or type(value) not in PLAIN:
+    if type(value) not in (int, float):
         raise TypeError(f"a formula holds only plain numbers and its parameters, not {value!r}")
     return Node("number", value)
 
 
-def _refused(what, instead):
-    def raiser(self, *_, **__):
-        raise TypeError(f"{what} cannot be recorded in a formula: {instead}")
-
-    return raiser
+def _refuse(node, what, instead, *_, **__):
+    raise TypeError(f"{what} cannot be recorded in a formula: {instead}")
 
 
-for _method, _what, _instead in [
-    ("__bool__", "a condition as true or false (if, and, or, not, max(), min(), a < b < c)", "use ops.where, ops.maximum, ops.minimum"),
-    ("__floordiv__", "//", "use ops.floor(a / b)"),
-    ("__rfloordiv__", "//", "use ops.floor(a / b)"),
-    ("__mod__", "%", "use a - ops.floor(a / b) * b"),
-    ("__rmod__", "%", "use a - ops.floor(a / b) * b"),
-    ("__pow__", "**", "write the product out, a * a"),
-    ("__rpow__", "**", "write the number out"),
-    ("__abs__", "abs()", "use ops.maximum(a, -a)"),
-    ("__round__", "round()", "use ops.floor(a + 0.5)"),
-    ("__int__", "int()", "use ops.floor"),
-    ("__index__", "an index or range()", "use ops.best for a search over whole numbers"),
-    ("__float__", "float() or a function of math", "use + - * / and ops"),
-    ("__complex__", "complex()", "use + - * / and ops"),
-    ("__trunc__", "math.trunc()", "use ops.floor"),
-    ("__floor__", "math.floor()", "use ops.floor"),
-    ("__ceil__", "math.ceil()", "use ops.ceil"),
-    ("__eq__", "==", "compare with <=, or use ops.where"),
-    ("__ne__", "!=", "compare with <=, or use ops.where"),
-    ("__and__", "&", "nest two ops.where"),
-    ("__rand__", "&", "nest two ops.where"),
-    ("__or__", "|", "nest two ops.where"),
-    ("__ror__", "|", "nest two ops.where"),
-    ("__xor__", "^", "nest two ops.where"),
-    ("__invert__", "~", "turn the comparison round"),
-    ("__lshift__", "<<", "multiply"),
-    ("__rshift__", ">>", "divide and use ops.floor"),
-    ("__matmul__", "@", "use +, *"),
-    ("__divmod__", "divmod()", "use ops.floor(a / b)"),
-    ("__iter__", "a loop over a parameter", "parameters are numbers; use ops.best"),
-    ("__len__", "len()", "parameters are numbers"),
-    ("__getitem__", "indexing", "parameters are numbers"),
-    ("__contains__", "in", "compare with <="),
-    ("__array__", "a function of NumPy", "use + - * / and ops"),
-    ("__array_ufunc__", "a function of NumPy", "use + - * / and ops"),
-]:
-    setattr(Node, _method, _refused(_what, _instead))
+for _kind, _method in RECORDED.items():
+    setattr(Node, f"__{_method}__", lambda self, other, kind=_kind: Node(kind, None, (self, as_node(other))))
+    if _kind in "+-*/":
+        setattr(Node, f"__r{_method}__", lambda self, other, kind=_kind: Node(kind, None, (as_node(other), self)))
+for _instead, _methods in REFUSED.items():
+    for _method, _what in _methods.items():
+        setattr(Node, f"__{_method}__", partialmethod(_refuse, _what, _instead))
 
 
 def walk(node):
@@ -129,8 +80,8 @@ def walk(node):
     seen, stack = set(), [node]
     while stack:
         here = stack.pop()
-        if id(here) not in seen:
-            seen.add(id(here))
+        if here not in seen:  # nodes are told apart as objects
+            seen.add(here)
             yield here
             stack.extend(here.args)
 
@@ -145,26 +96,19 @@ def calls(node):
     found = {}
     for here in walk(node):
         if here.kind == "call":
-            for inner in calls(here.value.tree):
-                found.setdefault(inner.__name__, inner)
-            found.setdefault(here.value.__name__, here.value)
+            found |= {form.__name__: form for form in (*calls(here.value.tree), here.value)}
     return list(found.values())
 
 
 def substitute(node, values):
     """`node` with names replaced by the Nodes of `values` and every call written out."""
-    done = {}
-
+    @cache
     def go(here):
-        if id(here) not in done:
-            if here.kind == "name" and here.value in values:
-                result = values[here.value]
-            elif here.kind == "call":
-                given = [go(arg) for arg in here.args]
-                result = substitute(here.value.tree, dict(zip(here.value.parameters, given)))
-            else:
-                result = Node(here.kind, here.value, tuple(go(arg) for arg in here.args)) if here.args else here
-            done[id(here)] = result
-        return done[id(here)]
+        args = tuple(map(go, here.args))
+        if here.kind == "call":
+            return substitute(here.value.tree, dict(zip(here.value.parameters, args)))
+        if here.kind == "name":
+            return values.get(here.value, here)
+        return Node(here.kind, here.value, args) if args else here
 
     return go(node)

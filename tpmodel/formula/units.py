@@ -6,9 +6,7 @@ KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 US, MS, HOUR = 1e-6, 1e-3, 3600.0
 TFLOP = 1e12
-
-DTYPE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}
-"""Bytes of one element as it is stored, without scales."""
+DTYPE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}  # of one element as it is stored, without scales
 
 
 def fixed(value, decimals):
@@ -16,7 +14,6 @@ def fixed(value, decimals):
 
     The page's script prints with the same rule, so that both show the same text.
     What is not finite prints as a dash.
-
     >>> fixed(44.75, 1), fixed(262144, 0), fixed(-0.04, 1), fixed(float("inf"), 1)
     ('44.8', '262,144', '0.0', '–')
     """

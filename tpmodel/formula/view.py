@@ -1,27 +1,27 @@
 """`View`: values by name. A quantity that it does not hold is found by the recipe or the formula of its name."""
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 
 from .recorded import REGISTRY
 from .vocabulary import NAMES
 
-MODULES = ("blocks", "card", "collectives", "decode", "linear", "memory", "passes", "pipeline", "prefill", "speculation", "weights")
-"""Where formulas stand. All are loaded before a name is looked up, so that no answer depends on what was imported."""
-
+MODULES = tuple("blocks card collectives decode linear memory passes pipeline prefill speculation weights".split())
 MOST_NESTED = 16  # times that a name may be asked for while it is being found, in views extended from each other
+
+
+@cache
+def _formulas():
+    """Every formula by name, all modules loaded, so that no answer depends on what was imported."""
+    for module in MODULES:
+        import_module(f"{__package__.rpartition('.')[0]}.formulas.{module}")
+    return REGISTRY
 
 
 def formula_of(name):
     """The formula that gives the quantity `name`, or None."""
-    if name in NAMES and not formula_of.ready:
-        for module in MODULES:
-            import_module(f"{__package__.rpartition('.')[0]}.formulas.{module}")
-        formula_of.ready = True
-    return REGISTRY.get(name)
-
-
-formula_of.ready = False
+    return _formulas().get(name) if name in NAMES else None
 
 
 @dataclass(frozen=True)
@@ -37,28 +37,28 @@ class Why:
 
 class View:
     """Values by name; `v.hidden` reads one, `v.decode_tokens_per_s` finds it by the formula of that name, each once.
-
     values : what the view holds
     recipes : name -> function of the view, or another name that means the same here
     given : held names that a formula gives: the value counts, not the formula
     sources : name -> a number of the catalog with `kind` and `source`, or a text: where a held value is from
-
     >>> v = View({"message_bytes": 10240, "ranks": 2})
     >>> v.allreduce_wire_bytes, v.extended(ranks=4).allreduce_wire_bytes
     (10240.0, 15360.0)
-    >>> View({"allreduce_wire_bytes": 1})
+    >>> View({"pass_s": 1})
     Traceback (most recent call last):
     ...
-    ValueError: allreduce_wire_bytes is not accepted: a formula gives it; mark it given where a value is to count in its place
+    ValueError: pass_s is not accepted: a formula gives it; mark it given where a value is to count in its place
     """
 
-    __slots__ = ("_held", "_recipes", "_given", "_sources", "_found", "_frames", "_open")
+    __slots__ = ("_held", "_recipes", "_given", "_sources", "_found", "_open")
 
     def __init__(self, values, recipes=None, given=(), sources=None):
         recipes = dict(recipes or {})
-        for name in [name for name in (*values, *recipes) if name not in given and formula_of(name)]:
-            raise ValueError(f"{name} is not accepted: a formula gives it; mark it given where a value is to count in its place")
-        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [], [])
+        for name in (*values, *recipes):
+            if name not in given and formula_of(name):
+                raise ValueError(f"{name} is not accepted: a formula gives it; "
+                                 "mark it given where a value is to count in its place")
+        self._set(dict(values), recipes, frozenset(given), dict(sources or {}), {}, [])
 
     def _set(self, *state):
         for slot, value in zip(self.__slots__, state):
@@ -68,35 +68,32 @@ class View:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._held:
-            value, under = self._held[name], frozenset()
+            value, under = self._held[name], ()
         else:
             value, under = self._found[name] if name in self._found else self._find(name)
-        if self._frames:
-            self._frames[-1] |= under
-            self._frames[-1].add(name)
+        if self._open:
+            self._open[-1][2].update(under, (name,))
         return value
 
     def _find(self, name):
         recipe, form = self._recipes.get(name), formula_of(name)
         if recipe is None and form is None:
-            raise AttributeError(f"the view holds no {name}, and no formula gives it; it holds {', '.join(sorted(self._held))}")
-        asked = [view for one, view in self._open if one == name]
-        if any(view is self for view in asked) or len(asked) > MOST_NESTED:  # in other views of the same it may be asked for again, but not for ever
-            names = [one for one, _ in self._open]
+            held = ", ".join(sorted(self._held))
+            raise AttributeError(f"the view holds no {name}, and no formula gives it; it holds {held}")
+        asked = [view for one, view, _ in self._open if one == name]
+        # in other views of the same it may be asked for again, but not for ever
+        if any(view is self for view in asked) or len(asked) > MOST_NESTED:
+            names = [one for one, _, _ in self._open]
             ring = names[len(names) - 1 - names[::-1].index(name) :] + [name]
             raise ValueError(f"a ring of names: {' <- '.join(ring)}: one of them must be given")
-        self._open.append((name, self))
-        self._frames.append(set())
+        under = set()  # every name that is read meanwhile
+        self._open.append((name, self, under))
         try:
-            if recipe is None:
-                value = self(form)
-            else:
-                value = getattr(self, recipe) if isinstance(recipe, str) else recipe(self)
+            value = self(form) if recipe is None else getattr(self, recipe) if isinstance(recipe, str) else recipe(self)
         except AttributeError as error:
             raise AttributeError(f"{error} (asked for by {name})" if len(self._open) == 1 else str(error)) from None
         finally:
             self._open.pop()
-            under = frozenset(self._frames.pop())
         self._found[name] = value, under
         return value, under
 
@@ -115,13 +112,14 @@ class View:
 
     def extended(self, **more):
         """A view with further or replaced values; what depended on a replaced one is forgotten."""
-        for name in [name for name in more if name not in self._given and name not in self._recipes and formula_of(name)]:
-            raise ValueError(f"{name} is not accepted: a formula gives it; use view.given(name=value)")
-        return self._with(more)
+        for name in more:
+            if name not in self._given and name not in self._recipes and formula_of(name):
+                raise ValueError(f"{name} is not accepted: a formula gives it; use view.given(name=value)")
+        return self._with(more, {}, ())
 
     def given(self, **more):
         """The same for quantities that a formula gives: from here on the value counts."""
-        return self._with(more, more)
+        return self._with(more, {}, more)
 
     def derived(self, **recipes):
         """A view with further recipes; one for a quantity that a formula gives counts in its place."""
@@ -129,7 +127,7 @@ class View:
 
     def sourced(self, **sources):
         """The same values; `sources` says where held ones are from."""
-        view = self._with({})
+        view = self._with({}, {}, ())
         view._sources.update(sources)
         return view
 
@@ -137,25 +135,22 @@ class View:
         """The names that are held."""
         return tuple(self._held)
 
-    def _with(self, more, given=(), recipes=()):
+    def _with(self, more, recipes, given):
         forgotten = {*more, *recipes}
-        recipes = {**{name: recipe for name, recipe in self._recipes.items() if name not in more}, **dict(recipes)}
-        found = {name: kept for name, kept in self._found.items() if name not in forgotten and kept[1].isdisjoint(forgotten)}
-        sources = {name: source for name, source in self._sources.items() if name not in more}
+        kept = lambda table: {name: one for name, one in table.items() if name not in forgotten}
+        found = {name: one for name, one in kept(self._found).items() if one[1].isdisjoint(forgotten)}
         view = object.__new__(View)
-        held = {name: value for name, value in self._held.items() if name not in forgotten}
-        view._set({**held, **more}, recipes, self._given | frozenset(given), sources, found, self._frames, self._open)
+        view._set(kept(self._held) | more, kept(self._recipes) | recipes, self._given.union(given), kept(self._sources),
+                  found, self._open)
         return view
 
     def why(self, name):
         """The tree of quantities under `name`, each with its value and where it is from."""
-        value = getattr(self, name)
+        value, recipe, form = getattr(self, name), self._recipes.get(name), formula_of(name)
         if name in self._held:
             source = self._sources.get(name, "the setting")
-            if isinstance(source, str):
-                return Why(name, value, "given", source)
-            return Why(name, value, source.kind, source.source)
-        recipe, form = self._recipes.get(name), formula_of(name)
+            how, source = ("given", source) if isinstance(source, str) else (source.kind, source.source)
+            return Why(name, value, how, source)
         if isinstance(recipe, str):
             return Why(name, value, "same as", recipe, (self.why(recipe),))
         if recipe is not None:

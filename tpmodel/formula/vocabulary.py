@@ -5,22 +5,23 @@ whose name is not here is refused when it is defined. The book's symbol table is
 """
 
 import csv
-import math
+import sys
 from dataclasses import dataclass
 from importlib import resources
 
 from ..inputs import shown
 
-DOMAINS = {
-    "real": ("a finite number", lambda lo, hi: True),
-    ">=0": ("a finite number >= 0", lambda lo, hi: lo >= 0),
-    ">0": ("a finite number > 0", lambda lo, hi: lo > 0),
-    "[0,1]": ("a number from 0 to 1", lambda lo, hi: lo >= 0 and hi <= 1),
-    "(0,1]": ("a number above 0, at most 1", lambda lo, hi: lo > 0 and hi <= 1),
-    "[0,1)": ("a number from 0 up to but not 1", lambda lo, hi: lo >= 0 and hi < 1),
-    ">=1": ("a finite number >= 1", lambda lo, hi: lo >= 1),
-    "int>=0": ("a whole number >= 0", lambda lo, hi: lo >= 0),
-    "int>=1": ("a whole number >= 1", lambda lo, hi: lo >= 1),
+LARGEST = sys.float_info.max
+DOMAINS = {  # what is accepted, in words, and the test of a finite number or of an array of them
+    "real": ("a finite number", lambda x: x == x),
+    ">=0": ("a finite number >= 0", lambda x: x >= 0),
+    ">0": ("a finite number > 0", lambda x: x > 0),
+    "[0,1]": ("a number from 0 to 1", lambda x: (x >= 0) & (x <= 1)),
+    "(0,1]": ("a number above 0, at most 1", lambda x: (x > 0) & (x <= 1)),
+    "[0,1)": ("a number from 0 up to but not 1", lambda x: (x >= 0) & (x < 1)),
+    ">=1": ("a finite number >= 1", lambda x: x >= 1),
+    "int>=0": ("a whole number >= 0", lambda x: (x >= 0) & (x % 1 == 0)),
+    "int>=1": ("a whole number >= 1", lambda x: (x >= 1) & (x % 1 == 0)),
 }
 
 
@@ -35,25 +36,22 @@ class Term:
     meaning: str
 
 
-def _read():
-    """{name: Term} of terms.csv."""
-    text = (resources.files(__package__) / "terms.csv").read_text(encoding="utf-8")
-    return {row.pop("name"): Term(**row) for row in csv.DictReader(text.splitlines())}
-
-
-NAMES = _read()
-
+_ROWS = csv.DictReader((resources.files(__package__) / "terms.csv").read_text(encoding="utf-8").splitlines())
+NAMES = {row.pop("name"): Term(**row) for row in _ROWS}
 RESERVED = frozenset(
     "break case catch class const continue debugger default delete do else enum export extends false finally for "
     "function if import in instanceof let new null return static super switch this throw true try typeof var void "
     "while with yield await eval arguments".split()
 )
+for _name in NAMES.keys() & RESERVED:
+    raise NameError(f"{_name!r} is a reserved word of JavaScript and cannot be a name of the vocabulary")
 
 
 def term(name):
     """The Term of `name`; an unknown name is an error that says where to add it."""
     if name not in NAMES:
-        raise NameError(f"{name!r} is not in tpmodel/formula/terms.csv: add it there with symbol, unit, domain, theme, meaning")
+        raise NameError(f"{name!r} is not in tpmodel/formula/terms.csv: "
+                        "add it there with symbol, unit, domain, theme, meaning")
     return NAMES[name]
 
 
@@ -64,13 +62,12 @@ def accepted(name):
 
 def allows_zero(name):
     """Whether zero lies in the domain of `name`."""
-    return DOMAINS[term(name).domain][1](0.0, 0.0)
+    return DOMAINS[term(name).domain][1](0.0)
 
 
 def assumptions(name):
     """What SymPy may assume of the symbol `name`."""
-    domain = term(name).domain
-    if domain == "real":
+    if term(name).domain == "real":
         return {"real": True}
     return {"nonnegative" if allows_zero(name) else "positive": True}
 
@@ -78,12 +75,12 @@ def assumptions(name):
 def refuse(name, value):
     """The ValueError for a bad `value` of `name`: name, unit, value, what is accepted."""
     unit = f" [{NAMES[name].unit}]" if NAMES[name].unit else ""
-    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {NAMES[name].meaning}; it must be {accepted(name)}")
+    meaning = NAMES[name].meaning
+    return ValueError(f"{name}{unit} = {shown(value)} is not accepted: {meaning}; it must be {accepted(name)}")
 
 
 def check(name, value):
     """`value` as a float (or a float64 array) if it lies in the domain of `name`, else ValueError.
-
     >>> check("ranks", 2)
     2.0
     >>> check("ranks", 1.5)
@@ -91,37 +88,14 @@ def check(name, value):
     ...
     ValueError: ranks = 1.5 is not accepted: GPUs that share one tensor-parallel group; it must be a whole number >= 1
     """
-    domain = NAMES[name].domain
-    inside = DOMAINS[domain][1]
-    kind = type(value)
-    if kind is float or kind is int:
-        try:
-            number = float(value)
-        except OverflowError:
-            raise refuse(name, value) from None
-        whole = domain[:3] != "int" or number == math.floor(number) if math.isfinite(number) else False
-        if not (whole and inside(number, number)):
+    inside = DOMAINS[NAMES[name].domain][1]
+    if type(value) is float or type(value) is int:
+        if not (abs(value) <= LARGEST and inside(value)):
             raise refuse(name, value)
-        return number
-    if hasattr(value, "dtype") and hasattr(value, "astype"):
-        if value.dtype.kind not in "iuf" or value.size == 0:
-            raise refuse(name, value)
-        array = value.astype("float64")
-        lo, hi = float(array.min()), float(array.max())
-        whole = domain[:3] != "int" or bool((array % 1 == 0).all()) if math.isfinite(lo) and math.isfinite(hi) else False
-        if not (whole and inside(lo, hi)):
-            worst = next((v for v in array.flat if not _single(domain, float(v))), lo)
-            raise refuse(name, float(worst))
-        return array if array.ndim else float(array)
-    raise refuse(name, value)
-
-
-def _single(domain, number):
-    if not math.isfinite(number):
-        return False
-    return (domain[:3] != "int" or number % 1 == 0) and DOMAINS[domain][1](number, number)
-
-
-for _name in NAMES:
-    if _name in RESERVED:
-        raise NameError(f"{_name!r} is a reserved word of JavaScript and cannot be a name of the vocabulary")
+        return float(value)
+    if not hasattr(value, "dtype") or not hasattr(value, "astype") or value.dtype.kind not in "iuf" or value.size == 0:
+        raise refuse(name, value)
+    array = value.astype("float64")
+    if not ((abs(array) <= LARGEST).all() and inside(array).all()):
+        raise refuse(name, next(one for one in map(float, array.flat) if not (abs(one) <= LARGEST and inside(one))))
+    return array if array.ndim else float(array)

@@ -11,11 +11,9 @@ HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then a
 @formula
 def allreduce_payload_bytes(tokens, hidden, element_bytes):
     r"""Payload of one all-reduce: every token's hidden vector.
-
     returns : the tensor that is summed, as one GPU holds it
     limits : BF16 activations whatever the weight format; an engine that reduces in FP8 sends half.
     source : Shoeybi et al. 2019, arXiv:1909.08053, section 3
-
     >>> allreduce_payload_bytes(tokens=1, hidden=5120, element_bytes=2)
     10240.0
     """
@@ -25,11 +23,9 @@ def allreduce_payload_bytes(tokens, hidden, element_bytes):
 @formula
 def allreduces(layers):
     r"""All-reduces in one pass: two a layer.
-
     returns : the count; also for Gated DeltaNet layers, whose mixer ends in one row-split projection
     limits : the embedding and the logits add one collective each; they are not counted here.
     source : Shoeybi et al. 2019, arXiv:1909.08053, figure 4
-
     >>> allreduces(layers=64)
     128.0
     """
@@ -39,11 +35,9 @@ def allreduces(layers):
 @formula
 def allreduce_wire_bytes(message_bytes, ranks):
     r"""Bytes each GPU sends in one ring all-reduce.
-
     returns : 0 for one GPU, M for two, towards 2 M for many
     limits : a ring; a one-shot kernel sends (N-1) M, a switch that reduces sends less.
     source : Patarasuk & Yuan 2009, doi:10.1016/j.jpdc.2008.09.002
-
     >>> allreduce_wire_bytes(message_bytes=1e9, ranks=4)
     1500000000.0
     """
@@ -53,11 +47,9 @@ def allreduce_wire_bytes(message_bytes, ranks):
 @formula
 def gather_wire_bytes(message_bytes, ranks):
     r"""Bytes each GPU sends in one ring all-gather, or reduce-scatter.
-
     returns : half of an all-reduce of the same tensor, which is one of each
     limits : a ring; a plain send and receive between two GPUs moves the message once.
     source : Thakur et al. 2005, doi:10.1177/1094342005051521
-
     >>> gather_wire_bytes(message_bytes=34816, ranks=2)
     17408.0
     """
@@ -67,11 +59,9 @@ def gather_wire_bytes(message_bytes, ranks):
 @formula
 def ring_latency_s(ranks, link_latency_s):
     r"""Latency of a ring all-reduce from that of one hop.
-
     returns : time of an all-reduce with nothing to carry
     limits : each hop pays in turn; NCCL's tree pays for its depth instead, the same at N = 2.
     source : Thakur et al. 2005, doi:10.1177/1094342005051521
-
     >>> ring_latency_s(ranks=2, link_latency_s=5e-6)
     1e-05
     """
@@ -81,11 +71,9 @@ def ring_latency_s(ranks, link_latency_s):
 @formula
 def tree_latency_s(levels, link_latency_s):
     r"""Latency of a tree all-reduce from that of one hop: up and down again.
-
     returns : equal to the ring at N = 2, below it from N = 4 on
     limits : small messages; for large ones the tree's root is the bottleneck.
     source : Sanders et al. 2009, doi:10.1016/j.parco.2009.09.001
-
     >>> tree_latency_s(levels=1, link_latency_s=5e-6)
     1e-05
     """
@@ -95,29 +83,24 @@ def tree_latency_s(levels, link_latency_s):
 @formula
 def allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
     r"""Time of one all-reduce: a latency, then the bytes; one GPU pays nothing.
-
     limits : one straight line; NCCL changes protocol between about 8 and 256 KiB and leaves it there.
     source : Hockney 1994, doi:10.1016/S0167-8191(06)80021-9
-
     >>> allreduce_s(message_bytes=31.5e9, ranks=2, link_bytes_per_s=31.5e9, allreduce_latency_s=1e-5)
     1.00001
     >>> allreduce_s(message_bytes=31.5e9, ranks=1, link_bytes_per_s=31.5e9, allreduce_latency_s=1e-5)
     0.0
     """
-    latency_s = ops.where(ranks > 1, allreduce_latency_s, 0)
-    return latency_s + allreduce_wire_bytes(message_bytes, ranks) / link_bytes_per_s
+    return ops.where(ranks > 1, allreduce_latency_s, 0) + allreduce_wire_bytes(message_bytes, ranks) / link_bytes_per_s
 
 
 @formula
 def protocol_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s, bulk_latency_s):
     r"""Time of one all-reduce of NCCL, the quicker of two protocols.
-
-    Small messages go with a flag beside every word (LL): an early start, half the bandwidth. Large ones go in chunks behind
-    fences (Simple): a late start, all of the bandwidth.
+    Small messages go with a flag beside every word (LL): an early start, half the bandwidth.
+    Large ones go in chunks behind fences (Simple): a late start, all of the bandwidth.
     returns : equal to allreduce_s where alpha_S = alpha_N; one GPU pays nothing
-    limits : NCCL chooses by its own table and may switch late; NVLink has a third protocol, with 15/16 of the bandwidth.
+    limits : NCCL chooses by its own table and may switch late; NVLink has a third one, with 15/16 of the bandwidth.
     source : Hu et al. 2025, arXiv:2507.04786, section 4: LL, LL128, Simple
-
     >>> round(protocol_allreduce_s(10240, 2, 2.2e9, 9e-6, 35e-6) * 1e6, 1)
     18.3
     >>> protocol_allreduce_s(1e9, 2, 1e9, 1e-5, 1e-5) == allreduce_s(1e9, 2, 1e9, 1e-5)
@@ -131,10 +114,8 @@ def protocol_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_laten
 @formula
 def group_latency_s(pair_latency_s, ranks, link_latency_s):
     r"""Latency of NCCL's all-reduce in a group from that in a pair.
-
     limits : one host, where NCCL's ring and its tree both pass every GPU in turn, there and back.
     source : NCCL's cost table, src/graph/tuning.cc: 6.6 us and 1.0 us a hop over PCIe, 0.6 us over NVLink
-
     >>> [round(group_latency_s(8.6e-6, n, 1e-6) * 1e6, 1) for n in (2, 4, 8)]
     [8.6, 12.6, 20.6]
     """
@@ -144,26 +125,21 @@ def group_latency_s(pair_latency_s, ranks, link_latency_s):
 @formula
 def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
     r"""Time of an all-reduce in which every GPU gets all of every other's tensor at once.
-
     returns : equal to allreduce_s for two GPUs; one GPU pays nothing
     limits : kernels of an engine over peer access, for small messages; a ring moves less from three GPUs on.
     source : vLLM, csrc/custom_all_reduce.cuh
-
     >>> round(oneshot_allreduce_s(1048576, 4, 35e9, 6e-6) * 1e6, 1)
     95.9
     """
-    latency_s = ops.where(ranks > 1, allreduce_latency_s, 0)
-    return latency_s + (ranks - 1) * message_bytes / link_bytes_per_s
+    return ops.where(ranks > 1, allreduce_latency_s, 0) + (ranks - 1) * message_bytes / link_bytes_per_s
 
 
 @formula
 def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
     r"""Message whose bytes take as long as the latency: half of its time is either.
-
     returns : M*; shorter messages wait for the latency, longer ones for the link
     limits : as allreduce_s.
     source : allreduce_s solved for the message; Hockney's half-performance length
-
     >>> even_message_bytes(ranks=2, link_bytes_per_s=31.5e9, allreduce_latency_s=20e-6)
     630000.0
     """
@@ -174,10 +150,8 @@ def even_message_bytes(ranks, link_bytes_per_s, allreduce_latency_s):
 @formula
 def communication_s(allreduces, protocol_allreduce_s):
     r"""All-reduce time of one pass.
-
     limits : the calls wait for each other; none of it hidden behind other work.
     source : the sum over the calls
-
     >>> communication_s(allreduces=128, protocol_allreduce_s=1e-5)
     0.00128
     """
@@ -187,11 +161,9 @@ def communication_s(allreduces, protocol_allreduce_s):
 @formula
 def comm_ceiling_tokens_per_s(communication_s):
     r"""Decode rate if only the all-reduces took time.
-
     returns : an upper bound for one stream that decodes one token a step
     limits : speculative decoding confirms several tokens a step; the bound is then on steps.
     source : a reciprocal
-
     >>> round(comm_ceiling_tokens_per_s(communication_s=1.28e-3))
     781
     """

@@ -13,10 +13,8 @@ SCORES_AND_VALUES = 2  # attention multiplies twice: queries with keys, weights 
 @formula
 def weight_read_s(read_bytes, ranks, memory_bytes_per_s, achieved_frac):
     r"""Time to read the weights once, each GPU its share.
-
     limits : batch so small that arithmetic hides behind the read.
     source : Williams et al. 2009, doi:10.1145/1498765.1498785 (the roofline's slope)
-
     >>> round(weight_read_s(20e9, 2, 448e9, 1) * 1e3, 1)
     22.3
     """
@@ -26,10 +24,8 @@ def weight_read_s(read_bytes, ranks, memory_bytes_per_s, achieved_frac):
 @formula
 def cache_read_bytes(kv_cache_bytes, state_bytes):
     r"""Cache that one pass of one sequence reads on one GPU: a state is read and written.
-
     limits : every new token attends to every cached one; layers with a window hold less.
     source : the sum
-
     >>> cache_read_bytes(kv_cache_bytes=2e9, state_bytes=75e6) / 1e9
     2.15
     """
@@ -39,10 +35,8 @@ def cache_read_bytes(kv_cache_bytes, state_bytes):
 @formula
 def kv_read_s(cache_read_bytes, memory_bytes_per_s, achieved_frac):
     r"""Time to read the cache once.
-
     limits : the cache is read once a step and as fast as weights; real kernels reach 65-98 % of that.
     source : every new token attends to every cached one
-
     >>> round(kv_read_s(16384 * 131072, 448e9, 1) * 1e3, 2)
     4.79
     """
@@ -52,10 +46,8 @@ def kv_read_s(cache_read_bytes, memory_bytes_per_s, achieved_frac):
 @formula
 def linear_flop(parameters, tokens, ranks):
     r"""Arithmetic of the linear layers on one GPU.
-
     limits : dense layers; of a mixture of experts, the active parameters.
     source : two operations, a multiplication and an addition, per parameter and token
-
     >>> linear_flop(parameters=27.78e9, tokens=8192, ranks=2) / 1e14
     2.2757376
     """
@@ -65,11 +57,9 @@ def linear_flop(parameters, tokens, ranks):
 @formula
 def attention_flop(full_layers, heads, head_elements, tokens, context_tokens, ranks):
     r"""Arithmetic of causal attention on one GPU: every token meets those before it.
-
     returns : X_att; quadratic in T
     limits : a kernel that skips the masked half; softmax not counted.
     source : Dao et al. 2022, arXiv:2205.14135, section 3
-
     >>> attention_flop(16, 24, 256, 1024, 0, 1) / (16 * 24576 * 1024 * 512)
     1.0
     """
@@ -80,10 +70,8 @@ def attention_flop(full_layers, heads, head_elements, tokens, context_tokens, ra
 @formula
 def linear_s(parameters, tokens, ranks, flop_per_s, mfu_frac):
     r"""Time of the linear layers.
-
     limits : long prompts, where arithmetic and not the weight read sets the pace.
     source : a quotient
-
     >>> round(linear_s(27.78e9, 8192, 2, 380e12, 1), 1)
     0.6
     """
@@ -93,10 +81,8 @@ def linear_s(parameters, tokens, ranks, flop_per_s, mfu_frac):
 @formula
 def attention_s(full_layers, heads, head_elements, tokens, context_tokens, ranks, attention_flop_per_s, mfu_frac):
     r"""Time of attention.
-
     limits : attention runs in 16 bits whatever the format of the weights.
     source : a quotient
-
     >>> round(attention_s(16, 24, 256, 262144, 0, 2, 47.4e12, 1))
     143
     """
@@ -107,10 +93,8 @@ def attention_s(full_layers, heads, head_elements, tokens, context_tokens, ranks
 @formula
 def busy_s(weight_read_s, kv_read_s, linear_s, attention_s):
     r"""Time that one GPU works in a pass, reading or computing.
-
-    limits : a GPU reads ahead while it multiplies, so the longer of the two counts; kernels that do one after the other need up to both.
+    limits : a GPU reads ahead while it multiplies, so the longer of the two counts; kernels that take turns need both.
     source : Williams et al. 2009, doi:10.1145/1498765.1498785 (the roofline)
-
     >>> busy_s(weight_read_s=0.020, kv_read_s=0.001, linear_s=0.004, attention_s=0.001)
     0.021
     """
@@ -120,11 +104,9 @@ def busy_s(weight_read_s, kv_read_s, linear_s, attention_s):
 @formula
 def pass_s(busy_s, communication_s, gap_s):
     r"""Time of one pass, nothing hidden behind the work of the GPUs.
-
     returns : t, the upper end; pass_overlapped_s is the lower
     limits : CUDA graphs are on, so no launch costs extra.
     source : the sum; for the gap https://github.com/vllm-project/vllm/issues/6854
-
     >>> round(pass_s(busy_s=0.020, communication_s=0.00256, gap_s=0.003) * 1e3, 2)
     25.56
     """
@@ -134,11 +116,9 @@ def pass_s(busy_s, communication_s, gap_s):
 @formula
 def pass_overlapped_s(busy_s, communication_s, gap_s):
     r"""Time of one pass if the all-reduces hid behind the work of the GPUs.
-
     returns : the lower end; at most a factor 2 below pass_s
     limits : no engine hides all of it in decode: the next layer needs the sum.
     source : the larger of the two
-
     >>> pass_overlapped_s(busy_s=0.020, communication_s=0.00256, gap_s=0.003)
     0.023
     """

@@ -1,7 +1,7 @@
 """The collectives of one group of ranks, run as a ring in NumPy, every byte counted.
 
 A tensor that lives on N ranks is a list of N arrays, one per rank. A collective takes such a list and
-gives one back; between ranks, data moves only inside `_ring_step` and `Group.send`, and both count
+gives one back; between ranks, data moves only inside `Group._ring` and `Group.send`, and both count
 what they move. All arithmetic is done in the arrays' own type (float64 in the book); `element_bytes`
 is the size that is *accounted*, 2 for BF16.
 
@@ -18,34 +18,32 @@ A group of one rank moves nothing and records nothing. The functions at the end 
 source : Patarasuk & Yuan 2009, doi:10.1016/j.jpdc.2008.09.002
 """
 
+import operator
 from dataclasses import dataclass, field
+from itertools import product
 from numbers import Integral, Real
 
 import numpy as np
 
+# How a ring's step chooses its chunk, counted from the rank's own, and what the receiver makes of it.
+REDUCE_SCATTER = -1, operator.add  # after N-1 steps rank r holds the full sum of chunk r
+ALL_GATHER = 0, lambda held, received: received  # rank r starts with its chunk r; after N-1 steps all hold all
+
 
 @dataclass(frozen=True)
 class Call:
-    """One collective that ran.
+    """One collective that ran."""
 
-    kind : all-reduce, all-gather, reduce-scatter or send
-    label : what it was for, as the caller named it
-    payload_bytes : M, the logical tensor [byte]
-    wire_bytes : what each rank put on the wire, one number per rank [byte]
-    steps : ring steps, each one message latency [1]
-    """
-
-    kind: str
-    label: str
-    payload_bytes: float
-    wire_bytes: tuple
-    steps: int
+    kind: str  # all-reduce, all-gather, reduce-scatter or send
+    label: str  # what it was for, as the caller named it
+    payload_bytes: float  # M, the logical tensor [byte]
+    wire_bytes: tuple  # what each rank put on the wire, one number per rank [byte]
+    steps: int  # ring steps, each one message latency [1]
 
 
 @dataclass(frozen=True)
 class Group:
     """N ranks in a ring, and the ledger of the calls they made.
-
     >>> group = Group(ranks=2)
     >>> group.all_reduce([np.array([1.0, 2.0]), np.array([10.0, 20.0])], "down")
     [array([11., 22.]), array([11., 22.])]
@@ -66,42 +64,30 @@ class Group:
 
     def all_reduce(self, parts, label=""):
         r"""Every rank gets $\sum_r$ parts[r]: a ring reduce-scatter, then a ring all-gather.
-
         parts : one array per rank, all of one shape
         returns : one array per rank, equal to the last bit
         """
         parts = self._one_per_rank(parts, "all_reduce", same_shape=True)
         chunks = [np.array_split(part.ravel(), self.ranks) for part in parts]
-        sent = [0] * self.ranks
-        ring_reduce_scatter(chunks, sent)
-        ring_all_gather(chunks, sent)
-        self._record("all-reduce", label, parts[0].size, sent, 2 * (self.ranks - 1))
+        self._ring("all-reduce", label, parts[0].size, chunks, REDUCE_SCATTER, ALL_GATHER)
         return [np.concatenate(held).reshape(parts[0].shape) for held in chunks]
 
     def reduce_scatter(self, parts, label="", axis=-1):
         r"""Rank r gets the r-th slice along `axis` of $\sum_r$ parts[r]: half of an all-reduce.
-
         parts : one array per rank, all of one shape; uneven slices where ranks does not divide it
         """
         parts = self._one_per_rank(parts, "reduce_scatter", same_shape=True)
         chunks = [np.array_split(part, self.ranks, axis) for part in parts]
-        sent = [0] * self.ranks
-        ring_reduce_scatter(chunks, sent)
-        self._record("reduce-scatter", label, parts[0].size, sent, self.ranks - 1)
+        self._ring("reduce-scatter", label, parts[0].size, chunks, REDUCE_SCATTER)
         return [held[rank].copy() for rank, held in enumerate(chunks)]
 
     def all_gather(self, parts, label="", axis=-1):
         """Every rank gets all parts, joined along `axis`.
-
         parts : one array per rank, equal in shape but for `axis`
         """
         parts = self._one_per_rank(parts, "all_gather")
-        chunks = [[None] * self.ranks for _ in parts]
-        for rank, part in enumerate(parts):
-            chunks[rank][rank] = part
-        sent = [0] * self.ranks
-        ring_all_gather(chunks, sent)
-        self._record("all-gather", label, sum(p.size for p in parts), sent, self.ranks - 1)
+        chunks = [[part if rank == own else None for rank in range(self.ranks)] for own, part in enumerate(parts)]
+        self._ring("all-gather", label, sum(part.size for part in parts), chunks, ALL_GATHER)
         return [np.concatenate(held, axis) for held in chunks]
 
     def send(self, array, source, target, label=""):
@@ -129,6 +115,17 @@ class Group:
         calls = self.select(kind, label)
         return tuple(sum(call.wire_bytes[rank] for call in calls) for rank in range(self.ranks))
 
+    def _ring(self, kind, label, elements, chunks, *ways):
+        """N-1 steps each way, all ranks at once: rank r sends a chunk to rank r + 1; `chunks` change in place."""
+        sent = [0] * self.ranks
+        for (own, combine), step in product(ways, range(self.ranks - 1)):
+            messages = [held[(rank + own - step) % self.ranks] for rank, held in enumerate(chunks)]
+            for rank, message in enumerate(messages):
+                receiver, index = chunks[(rank + 1) % self.ranks], (rank + own - step) % self.ranks
+                receiver[index] = combine(receiver[index], message)
+                sent[rank] += message.size
+        self._record(kind, label, elements, sent, len(ways) * (self.ranks - 1))
+
     def _record(self, kind, label, elements, sent, steps):
         if self.ranks > 1:
             wire_bytes = tuple(n * self.element_bytes for n in sent)
@@ -144,31 +141,8 @@ class Group:
         return parts
 
 
-def ring_reduce_scatter(chunks, sent):
-    """After N-1 steps rank r holds the full sum of chunk r. chunks[rank][i]; changed in place."""
-    for step in range(len(chunks) - 1):
-        _ring_step(chunks, sent, -step - 1, lambda held, received: held + received)
-
-
-def ring_all_gather(chunks, sent):
-    """Rank r starts with its chunk r right; after N-1 steps all ranks hold all chunks."""
-    for step in range(len(chunks) - 1):
-        _ring_step(chunks, sent, -step, lambda held, received: received)
-
-
-def _ring_step(chunks, sent, offset, combine):
-    """All ranks at once: rank r sends its chunk r + offset to rank r + 1, which combines it."""
-    ranks = len(chunks)
-    messages = [chunks[rank][(rank + offset) % ranks] for rank in range(ranks)]
-    for rank, message in enumerate(messages):
-        receiver, index = chunks[(rank + 1) % ranks], (rank + offset) % ranks
-        receiver[index] = combine(receiver[index], message)
-        sent[rank] += message.size
-
-
 def divided(name, count, parts, parts_name="ranks"):
     """count / parts, a whole number, or an error that names both.
-
     >>> divided("heads", 24, 2)
     12
     >>> divided("heads", 24, 5)
@@ -176,8 +150,7 @@ def divided(name, count, parts, parts_name="ranks"):
     ValueError: heads=24 does not divide over ranks=5; accepted is a multiple of 5
     """
     if count < 1 or parts < 1 or count % parts:
-        accepted = f"accepted is a multiple of {parts}"
-        raise ValueError(f"{name}={count} does not divide over {parts_name}={parts}; {accepted}")
+        raise ValueError(f"{name}={count} does not divide over {parts_name}={parts}; accepted is a multiple of {parts}")
     return count // parts
 
 

@@ -31,7 +31,6 @@ def refusal(layer, x, weights, ranks):
 
 def bf16(x):
     """Rounded to the nearest BF16, ties to even: the upper half of the bits of an FP32.
-
     >>> float(bf16(257.0)), float(bf16(258.0))
     (256.0, 258.0)
     """

@@ -15,7 +15,6 @@ from .group import agreed, columns, divided, rows
 
 def column_parallel(x, weight, group, bias=None):
     """Each rank's finished columns of x W + b; moves nothing.
-
     x : (tokens, in), on every rank; weight : (in, out); bias : (out,), cut as the columns are
     returns : list of (tokens, out / ranks)
     """
@@ -27,7 +26,6 @@ def column_parallel(x, weight, group, bias=None):
 
 def row_parallel(pieces, weight, group, bias=None, label="row parallel"):
     r"""$\sum_r x_r W_r + b$: one all-reduce of tokens x out.
-
     pieces : list of (tokens, in / ranks); weight : (in, out)
     bias : (out,), added by rank 0 alone: on every rank it would arrive `ranks` times
     returns : (tokens, out), on every rank
@@ -40,34 +38,29 @@ def row_parallel(pieces, weight, group, bias=None, label="row parallel"):
 
 def swiglu(x, weights, group):
     r"""$(\mathrm{silu}(x W_g) \odot x W_u) W_d$, Megatron's way: gate and up by columns, down by rows.
-
     traffic : one all-reduce of tokens x hidden
     needs : ranks divides intermediate
     source : Shoeybi et al. 2019, arXiv:1909.08053
     """
     divided("intermediate", weights.gate.shape[1], group.ranks)
-    gate = column_parallel(x, weights.gate, group)
-    up = column_parallel(x, weights.up, group)
+    gate, up = (column_parallel(x, matrix, group) for matrix in (weights.gate, weights.up))
     inner = [silu(g) * u for g, u in zip(gate, up)]
     return row_parallel(inner, weights.down, group, label="down")
 
 
 def swiglu_naive_a(x, weights, group):
     """The same, all three by columns: each of the two products must be gathered.
-
     traffic : all-gather of tokens x intermediate (gate times up is formed before, so once, not
         twice), then all-gather of tokens x hidden, without which no rank has its whole output
     needs : ranks divides intermediate and hidden
     """
-    gate = column_parallel(x, weights.gate, group)
-    up = column_parallel(x, weights.up, group)
+    gate, up = (column_parallel(x, matrix, group) for matrix in (weights.gate, weights.up))
     inner = agreed(group.all_gather([silu(g) * u for g, u in zip(gate, up)], "intermediate"))
     return agreed(group.all_gather(column_parallel(inner, weights.down, group), "hidden"))
 
 
 def swiglu_naive_b(x, weights, group):
     """The same, gate and up by rows: their partial sums must be added up before silu.
-
     traffic : all-reduce of tokens x 2 intermediate, then all-reduce of tokens x hidden
     needs : ranks divides hidden and intermediate
     """
@@ -80,7 +73,6 @@ def swiglu_naive_b(x, weights, group):
 
 def swiglu_naive_b_scatter(x, weights, group):
     """The best that row-first can do: a rank needs only its own slice of the two sums.
-
     traffic : reduce-scatter of tokens x 2 intermediate, then all-reduce of tokens x hidden
     needs : ranks divides hidden and intermediate
     """
@@ -101,7 +93,6 @@ def silu(x):
 
 def gelu(x):
     """The tanh form. It does not pass through a sum:
-
     >>> print(f"{gelu(1.0 + -1.0):.3f} {gelu(1.0) + gelu(-1.0):.3f}")
     0.000 0.682
     """

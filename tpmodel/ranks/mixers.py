@@ -3,7 +3,7 @@
 Left out, because it acts inside one head and so moves nothing: rotary position, query and key norms.
 """
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,23 +14,19 @@ from .weights import DeltaNetWeights
 
 def kv_heads_of_rank(kv_heads, ranks, rank):
     """The KV heads that `rank` keeps: its share, or, beyond one per rank, a copy of one.
-
     >>> [list(kv_heads_of_rank(kv_heads=4, ranks=2, rank=r)) for r in range(2)]
     [[0, 1], [2, 3]]
     >>> [list(kv_heads_of_rank(kv_heads=2, ranks=4, rank=r)) for r in range(4)]
     [[0], [0], [1], [1]]
     """
     if kv_heads < 1 or (kv_heads % ranks and ranks % kv_heads):
-        raise ValueError(
-            f"kv_heads={kv_heads} with ranks={ranks}: accepted is a multiple or a divisor of {ranks}"
-        )
+        raise ValueError(f"kv_heads={kv_heads} with ranks={ranks}: accepted is a multiple or a divisor of {ranks}")
     first = rank * kv_heads // ranks
     return range(first, first + max(1, kv_heads // ranks))
 
 
 def kv_cache(x, weights, group):
     """The keys and values each rank computes and keeps; moves nothing.
-
     returns : list of (key, value), each (KV heads of the rank, tokens, width)
     """
     width = divided("key columns", weights.key.shape[1], weights.kv_heads, "kv_heads")
@@ -44,7 +40,6 @@ def kv_cache(x, weights, group):
 
 def gqa_attention(x, weights, group):
     """Causal attention with grouped queries, cut by heads.
-
     traffic : one all-reduce of tokens x hidden, after out; key and value heads never move
     needs : ranks divides heads; kv_heads is a multiple or a divisor of ranks, and divides heads
     """
@@ -59,7 +54,6 @@ def gqa_attention(x, weights, group):
 
 def causal_attention(query, key, value):
     """softmax(q k^T / sqrt(width), token t sees 0..t) v, in the heads of one rank.
-
     query : (heads, tokens, width); key, value : (kv_heads, tokens, width), each serves heads / kv_heads
     """
     heads, tokens, width = query.shape
@@ -72,7 +66,6 @@ def causal_attention(query, key, value):
 
 def gated_delta_net(x, weights, group):
     """Linear attention with a state per head, cut by heads as attention is.
-
     traffic : one all-reduce of tokens x hidden, after out; conv, state and norm stay inside a head
     needs : ranks divides key_heads, key_heads divides value_heads
     source : Yang et al. 2024, arXiv:2412.06464
@@ -84,14 +77,12 @@ def gated_delta_net(x, weights, group):
 
 def split_delta_net(weights, ranks):
     """Each rank's weights: the norm whole, out by rows, all others by columns, that is by heads."""
-    key_heads = divided("key_heads", weights.key_heads, ranks)
+    heads = {"key_heads": divided("key_heads", weights.key_heads, ranks), "value_heads": weights.value_heads // ranks}
     divided("value_heads", weights.value_heads, weights.key_heads, "key_heads")
-    whole = ("norm", "out", "key_heads", "value_heads")
-    names = [f.name for f in fields(weights) if f.name not in whole]
-    cut = {name: columns(getattr(weights, name), ranks, name) for name in names}
+    other = (*heads, "norm", "out")
+    cut = {name: columns(array, ranks, name) for name, array in vars(weights).items() if name not in other}
     cut["out"] = rows(weights.out, ranks)
-    heads = {"key_heads": key_heads, "value_heads": weights.value_heads // ranks}
-    return [replace(weights, **heads, **{n: cut[n][rank] for n in cut}) for rank in range(ranks)]
+    return [replace(weights, **heads, **dict(zip(cut, shard))) for shard in zip(*cut.values())]
 
 
 def delta_net_heads(x, weights):
@@ -106,21 +97,15 @@ def delta_net_heads(x, weights):
     step = np.logaddexp(0, x @ weights.decay + weights.decay_bias)
     keep = np.exp(-np.exp(weights.decay_log) * step)
     group = weights.value_heads // weights.key_heads
-    out = [
-        delta_rule(query[head // group], key[head // group], value[head], beta[:, head], keep[:, head])
-        for head in range(weights.value_heads)
-    ]
-    gate = as_heads(x @ weights.gate, value_width)
-    return rms_norm(np.stack(out), weights.norm) * silu(gate)
+    out = [delta_rule(query[head // group], key[head // group], value[head], beta[:, head], keep[:, head])
+           for head in range(weights.value_heads)]
+    return rms_norm(np.stack(out), weights.norm) * silu(as_heads(x @ weights.gate, value_width))
 
 
 def delta_rule(query, key, value, beta, keep):
-    r"""One head, token by token: $S \leftarrow \alpha_t S$; $S \leftarrow S + \beta_t k_t (v_t - S^T k_t)^T$;
-    $o_t = S^T q_t$.
-
+    r"""A head, by tokens: $S \leftarrow \alpha_t S$; $S \leftarrow S + \beta_t k_t (v_t - S^T k_t)^T$; $o_t = S^T q_t$.
     query, key : (tokens, key_width); value : (tokens, value_width)
     beta, keep : $\beta_t, \alpha_t$ in 0..1, (tokens,); the state S : (key_width, value_width)
-
     >>> one = np.ones((2, 1))
     >>> delta_rule(one, one, np.array([[3.0], [5.0]]), beta=np.ones(2), keep=np.ones(2)).ravel()
     array([3., 5.])

@@ -8,25 +8,17 @@ from ..formulas.collectives import allreduce_wire_bytes
 from .group import Group
 from .mixers import kv_cache, kv_heads_of_rank
 
-TOLERANCE = 1e-10
-"""Largest difference between whole and split that counts as equal, over the largest output."""
-
-SHARE_OF_ALLREDUCE = {"all-reduce": 1, "all-gather": 1 / 2, "reduce-scatter": 1 / 2}
-"""A ring all-reduce is a reduce-scatter, then an all-gather, each half of the bytes."""
+TOLERANCE = 1e-10  # largest difference between whole and split that counts as equal, over the largest output
+SHARE_OF_ALLREDUCE = {"all-reduce": 1, "all-gather": 1 / 2, "reduce-scatter": 1 / 2}  # in a ring it is one of each
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One layer run whole, then split.
-
-    layer : its name
-    error : largest difference of the two outputs, over the largest output [1]
-    group : the ranks of the split run, with their ledger
-    """
+    """One layer run whole, then split."""
 
     layer: str
-    error: float
-    group: Group
+    error: float  # largest difference of the two outputs, over the largest output [1]
+    group: Group  # the ranks of the split run, with their ledger
 
     @property
     def equal(self):
@@ -56,10 +48,8 @@ class Comparison:
 
 def compare(layer, x, weights, ranks, element_bytes=2):
     """Run `layer` on one rank and on `ranks` ranks, with the same input.
-
     layer : f(x, weights, group); x : (tokens, hidden); weights : whole
     element_bytes : bytes to account for an element [byte]
-
     >>> from .linear import swiglu
     >>> from .weights import normal, random_swiglu
     >>> run = compare(swiglu, normal(1, 8, seed=1), random_swiglu(hidden=8, intermediate=16, seed=2), ranks=4)
@@ -111,20 +101,16 @@ def ledger(*comparisons):
 
 def kv_table(x, weights, ranks=(1, 2, 4, 8)):
     """Which KV heads each rank keeps, and how many bytes."""
-    kept = [(n, kv_kept_bytes(x, weights, n)) for n in ranks]
-    return text_table(("ranks", "KV heads of rank 0 | 1 | ...", "each rank keeps", "all ranks keep"), [
-        (n, " | ".join(_heads(weights.kv_heads, n, rank) for rank in range(n)), max(each), sum(each))
-        for n, each in kept
-    ])
-
-
-def _heads(kv_heads, ranks, rank):
-    return " ".join(map(str, kv_heads_of_rank(kv_heads, ranks, rank)))
+    rows = []
+    for n in ranks:
+        heads = (" ".join(map(str, kv_heads_of_rank(weights.kv_heads, n, rank))) for rank in range(n))
+        kept = kv_kept_bytes(x, weights, n)
+        rows.append((n, " | ".join(heads), max(kept), sum(kept)))
+    return text_table(("ranks", "KV heads of rank 0 | 1 | ...", "each rank keeps", "all ranks keep"), rows)
 
 
 def text_table(head, rows):
     """Columns of plain text: texts to the left, numbers to the right, in whole numbers.
-
     >>> print(text_table(("of", "bytes"), [("down", 10240.0), ("gate and up", 69632)]))
     of            bytes
     down         10,240

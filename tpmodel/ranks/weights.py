@@ -16,8 +16,7 @@ class SwigluWeights:
 
 @dataclass(frozen=True, eq=False)
 class AttentionWeights:
-    """query : (hidden, heads * width); key, value : (hidden, kv_heads * width);
-    out : (heads * width, hidden)."""
+    """query : (hidden, heads * width); key, value : (hidden, kv_heads * width); out : (heads * width, hidden)."""
 
     query: np.ndarray
     key: np.ndarray
@@ -29,24 +28,21 @@ class AttentionWeights:
 
 @dataclass(frozen=True, eq=False)
 class DeltaNetWeights:
-    """query, key : (hidden, key_heads * key_width); value, gate : (hidden, value_heads * value_width);
-    beta, decay : (hidden, value_heads); conv_* : (taps, channels), the last tap is the present token;
-    decay_log, decay_bias : (value_heads,); norm : (value_width,), one for all heads, on every rank;
-    out : (value_heads * value_width, hidden)."""
+    """Heads' columns side by side, as in attention; every rank has the whole norm."""
 
-    query: np.ndarray
-    key: np.ndarray
-    value: np.ndarray
-    gate: np.ndarray
-    beta: np.ndarray
-    decay: np.ndarray
-    conv_query: np.ndarray
-    conv_key: np.ndarray
-    conv_value: np.ndarray
-    decay_log: np.ndarray
-    decay_bias: np.ndarray
-    norm: np.ndarray
-    out: np.ndarray
+    query: np.ndarray  # (hidden, key_heads * key_width)
+    key: np.ndarray  # as query
+    value: np.ndarray  # (hidden, value_heads * value_width)
+    gate: np.ndarray  # as value
+    beta: np.ndarray  # (hidden, value_heads)
+    decay: np.ndarray  # as beta
+    conv_query: np.ndarray  # (taps, channels), the last tap is the present token
+    conv_key: np.ndarray  # the same
+    conv_value: np.ndarray  # the same
+    decay_log: np.ndarray  # (value_heads,)
+    decay_bias: np.ndarray  # (value_heads,)
+    norm: np.ndarray  # (value_width,), one for all heads
+    out: np.ndarray  # (value_heads * value_width, hidden)
     key_heads: int
     value_heads: int
 
@@ -66,51 +62,33 @@ def normal(*shape, seed):
     return np.random.default_rng([seed, *shape]).normal(size=shape) / np.sqrt(shape[0])
 
 
+def _arrays(seed, **shapes):
+    """A random array of each shape, by name, each with the next seed."""
+    return {name: normal(*shape, seed=seed + i) for i, (name, shape) in enumerate(shapes.items())}
+
+
 def random_swiglu(hidden, intermediate, seed):
-    return SwigluWeights(
-        gate=normal(hidden, intermediate, seed=seed),
-        up=normal(hidden, intermediate, seed=seed + 1),
-        down=normal(intermediate, hidden, seed=seed + 2),
-    )
+    inner, outer = (hidden, intermediate), (intermediate, hidden)
+    return SwigluWeights(**_arrays(seed, gate=inner, up=inner, down=outer))
 
 
 def random_attention(hidden, heads, kv_heads, width, seed):
-    return AttentionWeights(
-        query=normal(hidden, heads * width, seed=seed),
-        key=normal(hidden, kv_heads * width, seed=seed + 1),
-        value=normal(hidden, kv_heads * width, seed=seed + 2),
-        out=normal(heads * width, hidden, seed=seed + 3),
-        heads=heads,
-        kv_heads=kv_heads,
-    )
+    keys, queries = (hidden, kv_heads * width), (hidden, heads * width)
+    arrays = _arrays(seed, query=queries, key=keys, value=keys, out=queries[::-1])
+    return AttentionWeights(**arrays, heads=heads, kv_heads=kv_heads)
 
 
 def random_delta_net(hidden, key_heads, value_heads, key_width, value_width, taps, seed):
-    keys, values = key_heads * key_width, value_heads * value_width
-    return DeltaNetWeights(
-        query=normal(hidden, keys, seed=seed),
-        key=normal(hidden, keys, seed=seed + 1),
-        value=normal(hidden, values, seed=seed + 2),
-        gate=normal(hidden, values, seed=seed + 3),
-        beta=normal(hidden, value_heads, seed=seed + 4),
-        decay=normal(hidden, value_heads, seed=seed + 5),
-        conv_query=normal(taps, keys, seed=seed + 6),
-        conv_key=normal(taps, keys, seed=seed + 7),
-        conv_value=normal(taps, values, seed=seed + 8),
-        decay_log=normal(value_heads, seed=seed + 9),
-        decay_bias=normal(value_heads, seed=seed + 10),
-        norm=1 + normal(value_width, seed=seed + 11),
-        out=normal(values, hidden, seed=seed + 12),
-        key_heads=key_heads,
-        value_heads=value_heads,
-    )
+    keys, values, heads = key_heads * key_width, value_heads * value_width, value_heads
+    arrays = _arrays(
+        seed, query=(hidden, keys), key=(hidden, keys), value=(hidden, values), gate=(hidden, values),
+        beta=(hidden, heads), decay=(hidden, heads), conv_query=(taps, keys), conv_key=(taps, keys),
+        conv_value=(taps, values), decay_log=(heads,), decay_bias=(heads,), norm=(value_width,), out=(values, hidden))
+    arrays["norm"] += 1
+    return DeltaNetWeights(**arrays, key_heads=key_heads, value_heads=value_heads)
 
 
 def random_block(mixer, hidden, intermediate, seed):
     """A block around the weights of its mixer."""
-    return BlockWeights(
-        mixer_norm=1 + normal(hidden, seed=seed),
-        mixer=mixer,
-        ffn_norm=1 + normal(hidden, seed=seed + 1),
-        ffn=random_swiglu(hidden, intermediate, seed + 2),
-    )
+    mixer_norm, ffn_norm = (1 + normal(hidden, seed=seed + i) for i in range(2))
+    return BlockWeights(mixer_norm, mixer, ffn_norm, random_swiglu(hidden, intermediate, seed + 2))

@@ -27,8 +27,9 @@ def fragment(figure):
     return "\n".join([
         f'<figure class="tp-live{" tp-tall" if figure.size[1] > TALL else ""}" id="{figure.name}" data-spec="{escape(json.dumps(spec, ensure_ascii=False))}">',
         f'<figcaption class="tp-caption"><strong>{escape(figure.title)}</strong> {escape(figure.caption)}</figcaption>',
-        f'<div class="tp-result">{_presets(figure)}<div class="tp-readouts" aria-live="polite">{readouts}</div>',
-        f'<div class="tp-picture">{picture}</div></div>',
+        f'<div class="tp-result"><div class="tp-seen">{_presets(figure)}',
+        f'<div class="tp-readouts" aria-live="polite">{readouts}</div>',
+        f'<div class="tp-picture">{picture}</div></div></div>',
         '<p class="tp-note" role="status"></p>',
         '<div class="tp-controls">',
         *(_control(figure, control, shown) for control in figure.controls),
