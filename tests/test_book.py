@@ -1,5 +1,6 @@
-"""The book's rules: same stems, thin notebooks with stored outputs, numbers glued, links that resolve."""
+"""The book's rules: same stems, thin notebooks that read and hold their outputs, numbers glued, links that resolve."""
 
+import ast
 import json
 import re
 from html.parser import HTMLParser
@@ -7,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -14,8 +16,39 @@ CHAPTERS = sorted((ROOT / "book").glob("*.md"))
 by_stem = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 
 
+LINES, IMPORT_LINES = 10, 12  # that a code cell may have, blank ones not counted
+
+
+def all_cells(path):
+    return json.loads(path.read_text())["cells"]
+
+
 def code_cells(path):
-    return [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    return [cell for cell in all_cells(path) if cell["cell_type"] == "code"]
+
+
+def says(cell):
+    """Whether it is a markdown cell with a sentence: a heading alone says nothing."""
+    return cell["cell_type"] == "markdown" and bool(re.search(r"^(?!#).*[.?!:]\)?$", "".join(cell["source"]), re.M))
+
+
+def unreadable(cells):
+    """What stops a reader: code under no sentence, long code, an assert without words."""
+    found = []
+    for above, cell in zip([None, *cells], cells):
+        if cell["cell_type"] != "code":
+            continue
+        source = "".join(cell["source"])
+        tree = ast.parse(source)
+        imports = all(isinstance(node, (ast.Import, ast.ImportFrom)) for node in tree.body)
+        lines = sum(bool(line.strip()) for line in source.splitlines())
+        if above is None or not says(above):
+            found.append(f"bare: {source}")
+        if lines > (IMPORT_LINES if imports else LINES):
+            found.append(f"{lines} lines: {source}")
+        found += [f"no words: {ast.unparse(node)}" for node in ast.walk(tree) if isinstance(node, ast.Assert) and not (
+            isinstance(node.msg, ast.Constant) and " " in str(node.msg.value))]
+    return found
 
 
 @by_stem
@@ -34,6 +67,45 @@ def test_notebooks_are_thin_and_hold_their_outputs(path):
             assert output["output_type"] != "error"
     assert "".join(cells[-1]["source"]).startswith("assert "), "the last cell asserts"
     assert "widgets" not in json.loads(path.read_text())["metadata"]
+
+
+@by_stem
+def test_a_notebook_reads(path):
+    first, *_ = cells = all_cells(path)
+    assert first["cell_type"] == "markdown" and f"](../book/{path.stem}.md)" in "".join(first["source"])
+    assert unreadable(cells) == []
+
+
+def written(*sources):
+    """Cells: a text that begins with "%" is code, any other markdown."""
+    return [{"cell_type": "code" if text[0] == "%" else "markdown", "source": text.removeprefix("%")}
+            for text in sources]
+
+
+@pytest.mark.parametrize("cells, names", [
+    (written("%x = 1"), "bare"),
+    (written("## Only a heading", "%x = 1"), "bare"),
+    (written("Is it one?", "%x = 1", "%y = 1"), "bare"),
+    (written("Is it one?", "%" + "x = 1\n" * 11), "11 lines"),
+    (written("You import.", "%" + "import ast\n" * 13), "13 lines"),
+    (written("What must hold:", "%assert 1 == 1"), "no words"),
+    (written("What must hold:", "%assert 1 == 1, 'one'"), "no words"),
+])
+def test_a_notebook_that_does_not_read_is_named(cells, names):
+    assert [said.partition(":")[0] for said in unreadable(cells)] == [names]
+
+
+def test_a_notebook_that_reads_passes():
+    assert unreadable(written("## One\n\nYou import.", "%" + "import ast\n\n" * 12,
+                              "Is it one?", "%" + "x = 1\n\n" * 10,
+                              "What must hold:", "%assert x == 1, 'one is one'")) == []
+
+
+@by_stem
+def test_a_notebook_stands_under_its_chapter_in_the_table_of_contents(path):
+    parts = yaml.safe_load((ROOT / "_toc.yml").read_text())["parts"]
+    sections = {chapter["file"]: chapter.get("sections") for part in parts for chapter in part["chapters"]}
+    assert sections[f"book/{path.stem}"] == [{"file": f"notebooks/{path.stem}"}]
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)

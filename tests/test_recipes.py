@@ -49,6 +49,10 @@ def cell(source):
             "source": source}
 
 
+def words(source):
+    return {"cell_type": "markdown", "id": f"your-words-{len(source)}", "metadata": {}, "source": source}
+
+
 def run(folder, *command, **options):
     done = subprocess.run(command if len(command) > 1 else command[0], shell=len(command) == 1, cwd=folder,
                           capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)}, **options)
@@ -79,7 +83,7 @@ def copied_line(path, old, new):
 
 def add_to_notebook(path, *cells):
     notebook = json.loads(path.read_text())
-    notebook["cells"][-1:-1] = map(cell, cells)
+    notebook["cells"][-2:-2] = cells  # before the sentence above the assertions
     path.write_text(json.dumps(notebook))
 
 
@@ -107,10 +111,13 @@ def copy(tmp_path_factory):
     (folder / "book" / "stem.md").write_text("# Stem\n\nThere are {n}`stem.cards` cards.\n")
     (folder / "notebooks" / "stem.ipynb").write_text(json.dumps({
         "nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
+        words("# Stem, executed\n\nFor [the chapter](../book/stem.md) you import the cards."),
         cell("from tpmodel.catalog.gpus import gpus\nfrom tpmodel.book.pages.tell import tell"),
+        words("How many cards are there?"),
         cell("tell(cards=(len(gpus()), 0))"),
+        words("What must hold, whatever changes:"),
         cell("assert len(gpus()) > 1, 'more than one card'")]}))
-    append(folder / "_toc.yml", "      - file: book/stem\n      - file: notebooks/stem\n")
+    append(folder / "_toc.yml", "      - file: book/stem\n        sections:\n          - file: notebooks/stem\n")
     return folder
 
 
@@ -136,8 +143,8 @@ def test_a_formula_that_nothing_uses_is_named(copy):
 
 
 def test_the_notebooks_hold_and_the_tests_pass(copy):
-    add_to_notebook(copy / "notebooks" / "symbols.ipynb",
-                    "from tpmodel.formulas.linear import your_layers\nyour_layers(layers=3)")
+    add_to_notebook(copy / "notebooks" / "symbols.ipynb", words("What is twice three?"),
+                    cell("from tpmodel.formulas.linear import your_layers\nyour_layers(layers=3)"))
     books = [f"notebooks/{stem}.ipynb" for recipe, stem in STORED.items() if "`make notebooks`" in RECIPES[recipe]]
     status, said = run(copy, "make", "-o", ".venv/installed", f"BIN={BIN}", "notebooks",
                        f"NOTEBOOKS={' '.join(sorted(set(books)))}")
