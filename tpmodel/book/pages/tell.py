@@ -11,6 +11,6 @@ def tell(**numbers):
     from myst_nb import glue
 
     shown = {name: number if isinstance(number, str) else fixed(*number) for name, number in numbers.items()}
-    print("\n".join(f"{name} = {text}" for name, text in shown.items()))
+    print("".join(f"{name} = {text}\n" for name, text in shown.items()), end="")  # one write: one stored output
     for name, text in shown.items():
         glue(name, text, display=False)
