@@ -1,49 +1,42 @@
 """Two unequal cards: memory of each stage, and where tensor or pipeline parallelism wins."""
 
 from ...formula import ops
-from ...formula.units import GB, GIB, US
+from ...formula.units import GB
 from ...planner.evidence import article2 as a2
 from ...planner.evidence.unequal import CARDS, LINK, MODEL, batch
-from ..live.controls import Slider, linear_texts, log_texts
-from ..live.figure import Figure
-from ..live.marks import Axes, Curve, Label, Line, Marker, Table, quantity, rows, template
-from .unequal import GIVEN, MACHINE, RECIPES, SHAPE, layers_slider, link_slider, rate_slider
+from ..live import (Axes, Curve, Figure, Label, Line, Marker, Slider, Table, holding, quantity, rows, slider,
+                    template)
+from .options import share
+from .unequal import GIVEN, MACHINE, RECIPES, SHAPE, layers_slider, link_slider, rate_slider, us
 
 RATIO = round(CARDS["5080"].bf16_flop_per_s / CARDS["5060"].bf16_flop_per_s, 2)
-PEAKS = {17: ("vram_pp1717_0", "vram_pp1717_1"), 20: ("vram_pp2014_0", "vram_pp2014_1")}
 OVER = tuple(float(n) for n in range(1, int(MODEL.layers)))
-HELD = {"reported_first": CARDS["5080"].reported_bytes, "reported_last": CARDS["5060"].reported_bytes, "last_flop_per_s": CARDS["5060"].bf16_flop_per_s}
+HELD = {"reported_first": CARDS["5080"].reported_bytes, "reported_last": CARDS["5060"].reported_bytes,
+        "last_flop_per_s": CARDS["5060"].bf16_flop_per_s}
 PAIRED = {"first_flop_per_s": lambda v: v.ratio * v.last_flop_per_s}
 
 
-def first(v):
-    """The first card: its layers, the embedding table, the display."""
-    return v.extended(stage_layers=v.first_layers, tables=1.0, reported_bytes=v.reported_first)
+# what each card holds: its layers; the first the embedding table and the display, too
+first = holding(stage_layers="first_layers", tables=1.0, reported_bytes="reported_first")
+last = holding(stage_layers="second_layers", tables=0.0, reported_bytes="reported_last", reserve_bytes=0.0)
+BOTH = (("first", "blue", first, "5080"), ("last", "green", last, "5060 Ti"))
 
 
-def last(v):
-    """The second card."""
-    return v.extended(stage_layers=v.second_layers, tables=0.0, reported_bytes=v.reported_last, reserve_bytes=0.0)
-
-
-def _peak(index, color):
-    return tuple(Marker(f"peak-{layers}-{index}", layers, a2.measured(names[index]) / 1024, color, shape="s")
-                 for layers, names in PEAKS.items())
+def _ratio_slider(most):
+    return slider("ratio", "Speed of the first card, of the second", 0.5, most, RATIO, per_decade=40)
 
 
 def unequal_memory():
     """Memory of both stages against the layers on the first card, live."""
-    both = (("first", "blue", first), ("last", "green", last))
     return Figure(
-        name="unequal-memory",
-        title="How many layers can the first card take?",
+        name="unequal-memory", title="How many layers can the first card take?",
         caption="Memory in use on each card. Squares: measured peaks at 17/17 and 20/14. Dashed: what each may hold.",
         controls=(
             layers_slider(20),
-            Slider("ratio", "Speed of the first card, of the second", log_texts(0.5, 5, 40, start=RATIO), str(RATIO)),
-            Slider("reserve_bytes", "Taken before the start (display)", linear_texts(0, 4, 0.1), "1.3", "GiB", factor=GIB),
-            Slider("overhead_bytes", "Activations and buffers", linear_texts(0.5, 5, 0.1), "2.1", "GiB", factor=GIB),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01), "0.9"),
+            _ratio_slider(5),
+            slider("reserve_bytes", "Taken before the start (display)", 0, 4, 1.3, "GiB", step=0.1),
+            slider("overhead_bytes", "Activations and buffers", 0.5, 5, 2.1, "GiB", step=0.1),
+            share(0.5, 0.9),
         ),
         constants=SHAPE | HELD,
         recipes=PAIRED | {
@@ -56,31 +49,36 @@ def unequal_memory():
             "fit": lambda v: ops.where(first(v).room + last(v).room < v.layers, 0, 1),
             "best_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, v.layers),
             "best_second_layers": lambda v: v.layers - v.best_layers,
-            "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # beyond the axis where no split fits
+            "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # none: beyond the axis
             "balance_second": lambda v: v.layers - v.balance_layers,
         },
         axes=(Axes("layers on the first card", "GiB in use", (0, 34), (0, 20), legend=2),),
+        size=(4.6, 3.2),
         marks=(
             *(Curve(name, "first_layers", OVER, quantity("in_use_bytes/GIB", card), color, f"{name}: RTX {model}")
-              for (name, color, card), model in zip(both, ("5080", "5060 Ti"))),
-            *(Line(f"{name}-limit", 0, quantity("limit_bytes/GIB", card), 34, quantity("limit_bytes/GIB", card), color, f"{name} may hold", dashed=True)
-              for name, color, card in both),
-            *_peak(0, "blue"), *_peak(1, "green"),
+              for name, color, card, model in BOTH),
+            *(Line(f"{name}-limit", 0, limit, 34, limit, color, f"{name} may hold", dashed=True)
+              for name, color, card, _ in BOTH for limit in (quantity("limit_bytes/GIB", card),)),
+            *(Marker(f"peak-{layers}-{i}", layers, a2.measured(f"vram_{way}_{i}") / 1024, color, shape="s")
+              for i, (_, color, *_) in enumerate(BOTH) for layers, way in ((17, "pp1717"), (20, "pp2014"))),
             Line("chosen", "first_layers", 0, "first_layers", 20, "gray"),
             Line("fastest", "shown_layers", 0, "shown_layers", 20, "purple", "fastest split", dashed=True),
-            *(Marker(f"{name}-here", "first_layers", quantity("in_use_bytes/GIB", card), color) for name, color, card in both),
+            *(Marker(f"{name}-here", "first_layers", quantity("in_use_bytes/GIB", card), color)
+              for name, color, card, _ in BOTH),
         ),
         readouts={
-            "here": ("{first_layers:0}/{second_layers:0}: ", *template("{in_use_bytes/GIB:2} and ", first), *template("{in_use_bytes/GIB:2}", last),
-                     " GiB in use; weights ", *template("{stage_bytes/GIB:2} and ", first), *template("{stage_bytes/GIB:2} GiB.", last)),
-            "room": (*template("Room for {room:0} layers on the first card and ", first), *template("{room:0} on the second", last),
+            "here": ("{first_layers:0}/{second_layers:0}: ", *template("{in_use_bytes/GIB:2} and ", first),
+                     *template("{in_use_bytes/GIB:2} GiB in use; weights ", last),
+                     *template("{stage_bytes/GIB:2} and ", first), *template("{stage_bytes/GIB:2} GiB.", last)),
+            "room": (*template("Room for {room:0} layers on the first card and ", first),
+                     *template("{room:0} on the second", last),
                      "{fit?: too few for |. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}."),
             "balance": "Both cards would work equally long at {balance_layers:1}/{balance_second:1}.",
         },
         table=Table("GiB on each card", ("", "first", "last"), rows(
-            (first, last), ("weights", "{stage_bytes/GIB:2}"), ("in use", "{in_use_bytes/GIB:2}"), ("may hold", "{limit_bytes/GIB:2}"),
-            ("layers that fit", "{room:0}"))),
-        size=(4.6, 3.2),
+            (first, last),
+            ("weights", "{stage_bytes/GIB:2}"), ("in use", "{in_use_bytes/GIB:2}"),
+            ("may hold", "{limit_bytes/GIB:2}"), ("layers that fit", "{room:0}"))),
     )
 
 
@@ -90,9 +88,7 @@ RATIOS = tuple(float(f"{0.5 * 2 ** (i / 40):.4g}") for i in range(121))
 NO_LINK = 1e6  # GB/s, far beyond the axis: no link lets tensor parallelism win
 
 
-def even(v):
-    """The split in two halves."""
-    return v.extended(first_layers=v.layers / 2)
+even = holding(first_layers=lambda v: v.layers / 2)
 
 
 def balanced(v):
@@ -101,30 +97,25 @@ def balanced(v):
     return v.extended(first_s=stage_s, last_s=stage_s)
 
 
-def _us(seconds):
-    return lambda v: seconds(v) / v.tokens / US
-
-
 def unequal_map():
     """Link bandwidth against speed ratio: which of TP and PP wins, live."""
     curve = lambda name, turn, color, label, dashed=False: Curve(
         name, "ratio", RATIOS, "ratio", color, label, x=quantity("meeting_gb", turn), dashed=dashed)
-    cell = lambda seconds: ((_us(seconds), 1),)
     return Figure(
-        name="unequal-map",
-        title="Tensor or pipeline parallel?",
-        caption="Right of a curve tensor parallelism is faster than a pipeline split that way, left of it the pipeline is.",
+        name="unequal-map", title="Tensor or pipeline parallel?",
+        caption="Right of a curve tensor parallelism is faster than a pipeline split that way, "
+                "left of it the pipeline is.",
         controls=(
             link_slider(1, 1000),
-            Slider("ratio", "Speed of the first card, of the second", log_texts(0.5, 4, 40, start=RATIO), str(RATIO)),
+            _ratio_slider(4),
             layers_slider(20),
             Slider("batches", "Batches in a run", tuple(str(2**i) for i in range(11)), "16", whole=True),
             rate_slider("last_flop_per_s", "5060", "Rate of the second card"),
         ),
-        constants=MACHINE | batch(512) | {"mfu_frac": MODEL.mfu_frac},
-        given=GIVEN,
+        constants=MACHINE | batch(512) | {"mfu_frac": MODEL.mfu_frac}, given=GIVEN,
         recipes=RECIPES | PAIRED | {
             "even_s": "busy_s",
+            "unhanded_s": lambda v: v.pipeline_s - v.handover_s,
             "meeting_gb": lambda v: ops.where(v.meeting_bytes_per_s > 0, v.meeting_bytes_per_s / GB, NO_LINK),
             "meets": lambda v: ops.where(v.meeting_gb < NO_LINK, 1, 0),
             "tensor_tokens_per_s": lambda v: v.tokens / v.pass_s,
@@ -134,6 +125,7 @@ def unequal_map():
         axes=(Axes("link, GB/s", "first card / second", (1, 1000), (0.5, 4), xlog=True, ylog=True, legend=2,
                    xticks=((1, "1"), (10, "10"), (100, "100"), (1000, "1000")),
                    yticks=((0.5, "½"), (1, "1"), (2, "2"), (4, "4"))),),
+        size=(4.6, 3.4),
         marks=(
             curve("even", even, "gray", "even split", dashed=True),
             curve("balanced", balanced, "green", "balanced split"),
@@ -144,12 +136,12 @@ def unequal_map():
             Label("tp", 330, 0.6, ("tensor",)),
         ),
         readouts={
-            "here": "Tensor parallel {tensor_tokens_per_s:0} tokens/s, pipeline {first_layers:0}/{second_layers:0} {pipeline_tokens_per_s:0}: "
-                    "{tensor_wins?the pipeline wins.|tensor parallelism wins.}",
-            "meeting": "{meets?No link lets tensor parallelism win against this split, not even |The two meet at a link of }{meeting_gb:0} GB/s.",
+            "here": "Tensor parallel {tensor_tokens_per_s:0} tokens/s, pipeline {first_layers:0}/{second_layers:0} "
+                    "{pipeline_tokens_per_s:0}: {tensor_wins?the pipeline wins.|tensor parallelism wins.}",
+            "meeting": "{meets?No link lets tensor parallelism win against this split, not even |"
+                       "The two meet at a link of }{meeting_gb:0} GB/s.",
         },
         table=Table("One token, µs", ("", "tensor", "pipeline"), (
-            ("arithmetic, fill and drain", cell(lambda v: v.busy_s), cell(lambda v: v.pipeline_s - v.handover_s)),
-            ("cable", cell(lambda v: v.communication_s), cell(lambda v: v.handover_s)))),
-        size=(4.6, 3.4),
+            ("arithmetic, fill and drain", ((us("busy_s"), 1),), ((us("unhanded_s"), 1),)),
+            ("cable", ((us("communication_s"), 1),), ((us("handover_s"), 1),)))),
     )

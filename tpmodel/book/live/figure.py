@@ -26,9 +26,8 @@ class Figure:
     recipes : name -> function of the view, or another name: quantities of this figure that no formula gives
     given : names of formulas whose values the figure holds
     presets : words -> texts of the controls that differ from their starts; the first is the start
-    axes, marks : the drawing
+    axes, marks, table : the drawing, and a Table of texts below it
     readouts : name -> parts of a line of text above the drawing
-    table : a Table of texts below it
     """
 
     name: str
@@ -37,24 +36,24 @@ class Figure:
     controls: tuple
     axes: tuple
     marks: tuple
+    table: m.Table
     constants: dict = field(default_factory=dict)
     recipes: dict = field(default_factory=dict)
     given: tuple = ()
     presets: dict = field(default_factory=dict)
     readouts: dict = field(default_factory=dict)
-    table: m.Table = None
     size: tuple = (4.6, 2.8)
 
     def texts(self, values=None):
         """The text state of every control: the defaults, replaced by `values` (texts, or numbers in base units)."""
-        by_name = {control.name: control for control in self.controls}
-        for name in values or {}:
-            if name not in by_name:
-                raise ValueError(f"figure {self.name} has no control {name!r}; it has {', '.join(by_name)}")
-        state = {}
-        for name, control in by_name.items():
-            state[name] = control.text(values[name]) if values and name in values else control.start
-            control.value(state[name])
+        values, state = values or {}, {control.name: control.start for control in self.controls}
+        for name in values:
+            if name not in state:
+                raise ValueError(f"figure {self.name} has no control {name!r}; it has {', '.join(state)}")
+        for control in self.controls:
+            if control.name in values:
+                state[control.name] = control.text(values[control.name])
+                control.value(state[control.name])
         return state
 
     def preset(self, name):
@@ -69,7 +68,8 @@ class Figure:
     def shown_preset(self, values=None):
         """The preset that these values are, "yours" if none; "" where the figure has no presets."""
         state = self.texts(values)
-        return next((name for name, texts in self.presets.items() if state == self.texts(texts)), "yours") if self.presets else ""
+        found = (name for name, texts in self.presets.items() if state == self.texts(texts))
+        return next(found, "yours") if self.presets else ""
 
     def view(self, values=None):
         """The view of numbers for these values of the controls."""
@@ -84,10 +84,8 @@ class Figure:
     @cached_property
     def recorded(self):
         """The same figure as trees: name of a mark or text -> its Nodes; unknown names fail here."""
-        base = list(self.constants)
-        for control in self.controls:
-            base += list(control.value(control.start))
-        view = View({name: Node("name", name) for name in base}, self.recipes, self.given)
+        held = {name: Node("name", name) for name in self.view().names()}
+        view = View(held, self.recipes, self.given)
         found = {}
         for mark in self.marks:
             here = view.extended(**{mark.over: Node("name", mark.over)}) if mark.kind == "curve" else view
@@ -102,7 +100,7 @@ class Figure:
         found = {f"readout-{name}": parts for name, parts in self.readouts.items()}
         found |= {f"silent-{control.name}": control.silent for control in self.controls if control.silent}
         found |= {f"label-{mark.name}": mark.text for mark in self.marks if mark.kind == "label"}
-        for row, cells in enumerate(self.table.rows if self.table else ()):
+        for row, cells in enumerate(self.table.rows):
             found |= {f"cell-{row}-{column}": cell for column, cell in enumerate(cells)}
         return {name: m.pieces(parts) for name, parts in found.items()}
 
@@ -110,6 +108,11 @@ class Figure:
         """Every text of the figure for these values."""
         view = self.view(values)
         return {name: m.text(parts, view) for name, parts in self.all_texts.items()}
+
+    def cells(self, shown):
+        """The names and texts of the table's cells, row by row."""
+        names = ([f"cell-{row}-{column}" for column in range(len(cells))] for row, cells in enumerate(self.table.rows))
+        return [[(name, shown[name]) for name in row] for row in names]
 
     def cell(self, row, column, values=None):
         """The text of the table's cell under `column`, in the row that begins with `row`."""
@@ -131,19 +134,16 @@ class Figure:
     def describe(self, values=None):
         """The figure as plain text: settings, readouts, table. The same in every run."""
         state, shown = self.texts(values), self.shown_texts(values)
-        lines = [self.title]
-        lines += [f"  shown: {self.shown_preset(values)}"] if self.presets else []
         notes = {c.name: f" ({note})" for c in self.controls if (note := shown.get(f"silent-{c.name}"))}
-        lines += [f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls]
-        lines += [f"{shown['readout-' + name]}" for name in self.readouts]
-        if self.table:
-            lines.append(" | ".join(self.table.head))
-            for row, cells in enumerate(self.table.rows):
-                lines.append(" | ".join(shown[f"cell-{row}-{column}"] for column in range(len(cells))))
-        return "\n".join(lines)
+        return "\n".join([
+            self.title,
+            *([f"  shown: {self.shown_preset(values)}"] if self.presets else []),
+            *(f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls),
+            *(shown[f"readout-{name}"] for name in self.readouts),
+            " | ".join(self.table.head),
+            *(" | ".join(text for _, text in row) for row in self.cells(shown))])
 
-    def __repr__(self):
-        return self.describe()
+    __repr__ = describe
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         wanted = os.environ.get(PAGE_VARIABLE)
