@@ -3,7 +3,7 @@
 from ...formula import ops
 from ...formulas.linear import GATE_AND_UP
 from ...planner.evidence.articles import MODEL
-from ..live import Axes, Box, Choice, Figure, Label, Line, Slider, Table, bar, slider
+from ..live import Axes, Box, Choice, Figure, Label, Line, Slider, Table, bar, holding, quantity, slider
 from .options import formats, gpus
 
 ALL, ARTICLE = "every collective, bytes sent", "the article's: its payloads"
@@ -21,18 +21,13 @@ STEPS = (  # name, colour, words; what is red joins the GPUs
     ("first", "red", "ALL-REDUCE: {message_bytes:0} B"), ("add", "gray", "add x: all {hidden:0}"),
     ("up", "blue", "gate, up: {own_intermediate:0} columns"), ("product", "green", "SiLU(gate) · up"),
     ("down", "gold", "down: {own_intermediate:0} rows"), ("second", "red", "ALL-REDUCE: {message_bytes:0} B"),
-    ("end", "gray", "add: all {hidden:0}"),
-)
+    ("end", "gray", "add: all {hidden:0}"))
 
 
-def _inner(v):
-    """The view in which the vector that travels is as wide as the FFN inside."""
-    return v.extended(hidden=v.intermediate)
-
-
+INNER = holding(hidden="intermediate")  # the vector that travels is as wide as the FFN inside
 BYTES_OF = {  # what each way moves, counted in full and as the article counts; each GPU's share in full is a formula
     "message_bytes": "allreduce_payload_bytes",
-    "inner_bytes": lambda v: _inner(v).message_bytes,
+    "inner_bytes": quantity("message_bytes", INNER),
     "megatron_payload_bytes": "message_bytes",
     "naive_a_payload_bytes": lambda v: v.inner_bytes + v.message_bytes,
     "naive_b_payload_bytes": lambda v: GATE_AND_UP * v.inner_bytes + v.message_bytes,
@@ -40,9 +35,8 @@ BYTES_OF = {  # what each way moves, counted in full and as the article counts; 
     "naive_a_article_payload_bytes": "inner_bytes",
     "naive_b_article_payload_bytes": lambda v: 2 * v.message_bytes,
     "megatron_article_wire_bytes": "megatron_wire_bytes",
-    "naive_a_article_wire_bytes": lambda v: _inner(v).gather_wire_bytes,
-    "naive_b_article_wire_bytes": lambda v: 2 * v.allreduce_wire_bytes,
-}
+    "naive_a_article_wire_bytes": quantity("gather_wire_bytes", INNER),
+    "naive_b_article_wire_bytes": lambda v: 2 * v.allreduce_wire_bytes}
 
 
 def _recipes():
@@ -61,6 +55,7 @@ def _recipes():
 
 def _flow():
     """The steps from top to bottom, one box on each GPU and an arrow into it; an all-reduce is one box over both."""
+    arrow = lambda name, x, high, color: Line(name, x, high + PITCH - TALL, x, high + 1, color, arrow=True)
     for i, lane in enumerate(LANES):
         yield Label(f"head-{i + 1}", sum(lane) / 2, TOP + 8, HEADS[i])
     for row, (name, color, words) in enumerate(STEPS):
@@ -71,13 +66,9 @@ def _flow():
             yield Box(here, left, right, high - TALL, high, color, ghost=True)
             yield Label(f"{here}-text", (left + right) / 2, high - TALL / 2, words)
             if row and not joins:
-                yield _arrow(f"{here}-in", (left + right) / 2, high, "gray")
+                yield arrow(f"{here}-in", (left + right) / 2, high, "gray")
         if joins:
-            yield from (_arrow(f"{name}-in-{i}", sum(lane) / 2, high, "red") for i, lane in enumerate(LANES, 1))
-
-
-def _arrow(name, x, high, color):
-    return Line(name, x, high + PITCH - TALL, x, high + 1, color, arrow=True)
+            yield from (arrow(f"{name}-in-{i}", sum(lane) / 2, high, "red") for i, lane in enumerate(LANES, 1))
 
 
 def _bars():
@@ -90,13 +81,9 @@ def _bars():
         yield bar(f"{way}-sent", row - 0.08, left, f"{way}_wire_shown", "red", sent, **thin)
 
 
-def _row_of(label, name, form):
-    """A row of the table: one number of each way."""
-    return (label, *(form.replace("?", f"{way}_{name}") for way in WAYS))
-
-
 def block_flow():
     """Figure 2, live."""
+    row = lambda label, name, form: (label, *(form.replace("?", f"{way}_{name}") for way in WAYS))
     return Figure(
         name="block-flow", title="One transformer block, split.",
         caption="Blue: cut by columns; gold: cut by rows; red: the link. The norms before Q, K, V and gate, up "
@@ -107,15 +94,13 @@ def block_flow():
             Slider("tokens", "Tokens in the pass", tuple(str(2**i) for i in range(14)), "1", "tokens", whole=True),
             slider("hidden", "Hidden size", 1024, 16384, MODEL.hidden, step=256, whole=True),
             slider("intermediate", "FFN size", 1024, 65536, MODEL.intermediate, step=512, whole=True),
-            Choice("activation_dtype", "Activations sent as", formats("element_bytes", "BF16", "FP8"), "BF16"),
-        ),
+            Choice("activation_dtype", "Activations sent as", formats("element_bytes", "BF16", "FP8"), "BF16")),
         presets={"article 1's block, every collective counted": {},
                  "article 1's block, as it counts: payloads": {"accounting": ARTICLE}},
         constants={"layers": 1},
         recipes=_recipes() | {
             "own_intermediate": lambda v: v.intermediate / v.ranks,
-            "others": lambda v: ops.where(v.ranks < 3, 0, ops.where(v.ranks < 5, 1, 2)),
-        },
+            "others": lambda v: ops.where(v.ranks < 3, 0, ops.where(v.ranks < 5, 1, 2))},
         axes=(Axes(xlim=(-1, LANES[1][1] + 1), ylim=(-1, TOP + 16), bare=True, height=2.7),
               Axes("bytes for one FFN", xlim=BYTES, ylim=(-0.35, 2.7), xlog=True, yticks=((-0.35, ""),), legend=2)),
         size=(4.6, 6.0),
@@ -125,16 +110,13 @@ def block_flow():
                      "one after attention, one after the FFN.",
             "ffn": "{counts_all?The article's payloads|Each GPU sends} for the FFN: Megatron {megatron_compared:0} B, "
                    "naive A {naive_a_compared:0} B ({naive_a_compared_ratio:1}×), "
-                   "naive B {naive_b_compared:0} B ({naive_b_compared_ratio:1}×).",
-        },
+                   "naive B {naive_b_compared:0} B ({naive_b_compared_ratio:1}×)."},
         table=Table("One FFN, counted both ways", ("", *WAYS.values()), (
             ("gate, up; then down", "columns; rows", "columns; columns", "rows; rows"),
             ("collectives", "1 all-reduce", "2 all-gathers", "2 all-reduces"),
-            _row_of("payload, B", "payload_bytes", "{?:0}"),
-            _row_of("each GPU sends, B", "wire_bytes", "{?:0}"),
-            _row_of("against Megatron", "wire_bytes_ratio", "{?:1}×"),
+            row("payload, B", "payload_bytes", "{?:0}"),
+            row("each GPU sends, B", "wire_bytes", "{?:0}"),
+            row("against Megatron", "wire_bytes_ratio", "{?:1}×"),
             ("the article counts", "1 all-reduce", "1 all-gather", "2 all-reduces"),
-            _row_of("its payload, B", "article_payload_bytes", "{?:0}"),
-            _row_of("against Megatron", "article_payload_bytes_ratio", "{?:1}×"),
-        )),
-    )
+            row("its payload, B", "article_payload_bytes", "{?:0}"),
+            row("against Megatron", "article_payload_bytes_ratio", "{?:1}×"))))

@@ -8,24 +8,20 @@ from ...planner.evidence.articles import MODEL, OVERHEAD
 from ..live import Axes, Choice, Figure, Line, Table, bar, holding, quantity, rows, slider
 from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, gpus, note, share
 
-INPUT_BYTES = 2  # the convolution's inputs are BF16
 AXIS_BLOCKS = 400
+STATE = next(layer.state for layer in CONFIG.order if layer.state)
+HYBRID = {
+    "value_heads": STATE.value_heads, "value_elements": STATE.value_elements, "key_heads": STATE.key_heads,
+    "key_elements": STATE.key_elements, "state_element_bytes": STATE.element_bytes, "convolution": STATE.convolution,
+    "state_layers": CONFIG.kinds["state"], "element_bytes": 2,  # the convolution's inputs are BF16
+    "kv_scale_bytes": 0, "block_tokens": 16, "cached": 1, "null_blocks": 1}
+"""What the rules need of the hybrid beside its attention layers, and what vLLM starts with."""
 
 
 def engine(text):
     """What differs between two versions of vLLM for this model."""
     step = version(text).gdn_step
     return {"step_tokens": step, "checkpoints": int(step > 16)}
-
-
-def shape():
-    """What the rules need of the hybrid beside its attention layers, and what vLLM starts with."""
-    state = next(layer.state for layer in CONFIG.order if layer.state)
-    return {
-        **{name: getattr(state, name) for name in ("value_heads", "value_elements", "key_heads", "key_elements")},
-        "state_element_bytes": state.element_bytes, "convolution": state.convolution,
-        "state_layers": CONFIG.kinds["state"], "element_bytes": INPUT_BYTES, "kv_scale_bytes": 0, "block_tokens": 16,
-        "cached": 1, "null_blocks": 1}
 
 
 def _group(v):
@@ -44,9 +40,8 @@ BLOCKS = {
     "request_blocks": lambda v:
         v.fixed_blocks + v.full_groups * v(rules.full_blocks, block_tokens=v.aligned_block_tokens),
     "wanted_blocks": lambda v: v.request_blocks + v.null_blocks,
-    "startable_tokens": lambda v: v(rules.fitting_tokens, block_tokens=v.aligned_block_tokens),
-}
-"""The blocks of one sequence and of the pool, in any figure that holds `shape()` and an `engine`."""
+    "startable_tokens": lambda v: v(rules.fitting_tokens, block_tokens=v.aligned_block_tokens)}
+"""The blocks of one sequence and of the pool, in any figure that holds HYBRID and an `engine`."""
 
 OVERHEADS = dict(zip(("low", "mid", "high"), OVERHEAD.base_range))
 ENDS = {words: holding(overhead_bytes=overhead) for words, overhead in OVERHEADS.items()}
@@ -68,19 +63,17 @@ def context_blocks():
             Choice("mtp", "Tokens drafted by the MTP layer", {str(n): {"drafts": n} for n in range(4)}, "0"),
             slider("context_tokens", "Context wanted", 8192, 262144, 262144, "tokens", step=4096),
             gpus(1, 2, 4, silent=NO_ROOM),
-            Choice("engine", "Engine", {f"vLLM {text}": engine(text) for text in ("0.32", "0.33")}, "vLLM 0.32"),
-        ),
+            Choice("engine", "Engine", {f"vLLM {text}": engine(text) for text in ("0.32", "0.33")}, "vLLM 0.32")),
         presets={"article 1: 20 GB, nominal 16 GiB; vLLM 0.32": {},
                  AS_COUNTED: {"card": DRIVER, "weights_bytes": BUILD_GB, "engine": "vLLM 0.33"}},
-        constants=shape() | {name: getattr(MODEL, name)
+        constants=HYBRID | {name: getattr(MODEL, name)
                              for name in ("kv_heads", "head_elements", "full_layers", "native_tokens")},
         recipes=BLOCKS | {
             "longest_tokens": lambda v: ops.minimum(v.startable_tokens, v.native_tokens),
             "spare_blocks": lambda v: v.pool_blocks - v.wanted_blocks,  # below zero the engine refuses
             "starts": lambda v: ops.where(ENDS["mid"](v).spare_blocks < 0, 0, 1),
             **{f"{words}_tokens": lambda v, at=at: at(v).longest_tokens for words, at in ENDS.items()},
-            "mid_blocks": lambda v: ENDS["mid"](v).pool_blocks,
-        },
+            "mid_blocks": lambda v: ENDS["mid"](v).pool_blocks},
         axes=(Axes("blocks", xlim=(0, AXIS_BLOCKS), ylim=(-2.6, 0.6), legend=2, yticks=tuple(
             (-i, f"{words}: {overhead / GIB:.1f} GiB") for i, (words, overhead) in enumerate(OVERHEADS.items()))),),
         marks=(*(bar(f"pool-{words}", -i, 0, quantity("pool_blocks", at), "green", "" if i else "blocks of the pool")
@@ -90,13 +83,8 @@ def context_blocks():
             "verdict": "{starts?Refused|Starts} at the middle overhead: "
                        "{request_blocks:0} blocks and the null block needed, {mid_blocks:0} there.",
             "longest": "Largest context {mid_tokens:0} tokens ({high_tokens:0} to {low_tokens:0} by the overhead). "
-                       "A block holds {aligned_block_tokens:0} tokens.",
-        },
+                       "A block holds {aligned_block_tokens:0} tokens."},
         table=Table("By overhead", ("", *(f"{words}, {o / GIB:.1f} GiB" for words, o in OVERHEADS.items())), rows(
             ENDS.values(),
-            ("blocks of the pool", "{pool_blocks:0}"),
-            ("needed, with the null block", "{wanted_blocks:0}"),
-            ("to spare", "{spare_blocks:0}"),
-            ("largest context, tokens", "{longest_tokens:0}"),
-        )),
-    )
+            ("blocks of the pool", "{pool_blocks:0}"), ("needed, with the null block", "{wanted_blocks:0}"),
+            ("to spare", "{spare_blocks:0}"), ("largest context, tokens", "{longest_tokens:0}"))))

@@ -51,8 +51,7 @@ RECIPES = {
     "room_tokens": lambda v: v.given(kv_pool_bytes=v.kv_pool_bytes - v.state_pool_bytes).pool_tokens,
     "just_bytes": lambda v: ops.maximum(0, v.left_bytes + v.overhead_bytes),  # the overhead at which nothing is left
     "verdict": _verdict,
-    "budget_percent": lambda v: 100 * v.utilisation_frac,
-}
+    "budget_percent": lambda v: 100 * v.utilisation_frac}
 
 
 def card_memory():
@@ -71,8 +70,7 @@ def card_memory():
             slider("context_tokens", "Context", 0, 262144, 262144, "tokens", LONGEST_TOKENS, step=4096),
             cache_format(),
             Choice("state_dtype", "Recurrent state stored as", formats("state_element_bytes", "FP32", "BF16"), "FP32"),
-            gpus(),
-        ),
+            gpus()),
         presets={"article 1: 20 GB, nominal 16 GiB, overhead 1.2 GiB": {},
                  AS_COUNTED: {"card": DRIVER, "build_bytes": BUILD_GB, "context_tokens": LONGEST_TOKENS}},
         constants={name: getattr(MODEL, name) for name in
@@ -89,8 +87,7 @@ def card_memory():
             Line("card", 100, BOTTOM, 100, TOP, "text", "card's end"),
             Label("budget-size", lambda v: v.budget_percent - 1.5, 0.68, "{budget_bytes/GIB:2} GiB", color="red",
                   align="right"),
-            Label("card-size", 101.5, -2.8, "{vram_bytes/GIB:2} GiB", align="left"),
-        ),
+            Label("card-size", 101.5, -2.8, "{vram_bytes/GIB:2} GiB", align="left")),
         readouts={
             "verdict": "{fits?Does not fit: |Fits: }{apart_bytes/GIB:2} GiB {fits?is missing|is left} on each card, "
                        "the cache of {apart_tokens:0} tokens.",
@@ -98,15 +95,10 @@ def card_memory():
                        f"Even the lowest estimated overhead, {LOW} GiB, is too much. |"
                        "The overhead decides, an estimate. |"
                        f"It fits even with the highest estimated overhead, {HIGH} GiB. }}"
-                       "Just enough would be an overhead of {just_bytes/GIB:2} GiB.",
-        },
+                       "Just enough would be an overhead of {just_bytes/GIB:2} GiB."},
         table=Table("GiB on each card", ("", "yours", f"overhead {LOW}", f"overhead {HIGH}"), rows(
             (None, LOW_END, HIGH_END),
             *((label, f"{{{size}/GIB:2}}") for _, _, label, size in PARTS),
-            ("in all", "{all_bytes/GIB:2}"),
-            ("may be taken", "{budget_bytes/GIB:2}"),
-            ("pool: for state and cache", "{kv_pool_bytes/GIB:2}"),
-            ("left", "{left_bytes/GIB:2}"),
-            ("tokens that fit, by division", "{room_tokens:0}"),
-        )),
-    )
+            ("in all", "{all_bytes/GIB:2}"), ("may be taken", "{budget_bytes/GIB:2}"),
+            ("pool: for state and cache", "{kv_pool_bytes/GIB:2}"), ("left", "{left_bytes/GIB:2}"),
+            ("tokens that fit, by division", "{room_tokens:0}"))))

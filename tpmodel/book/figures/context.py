@@ -5,12 +5,11 @@ from ...formula.units import DTYPE_BYTES, GIB
 from ...formulas import memory
 from ...planner.evidence.articles import GPU
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, holding, quantity, rows, slider
-from .blocks import BLOCKS, engine, shape
+from .blocks import BLOCKS, HYBRID, engine
 from .options import AS_COUNTED, BUILD_GB, cache_format, gpus, note, share
 
 ENGINE = "0.33"
 DIVIDED, BLOCKED = "by division, as article 1", f"in blocks of vLLM {ENGINE}, with states"
-COUNTS = {DIVIDED: {"in_blocks": 0}, BLOCKED: {"in_blocks": 1}}
 TYPED = note(lambda v: v.typed_pool_bytes > 0, "the KV budget that you typed stands")
 REPORTED_GIB = f"{GPU.reported_bytes / GIB:.10g}"
 CONTEXTS = (32768, 131072, 262144)  # the rows of article 1, section 4.1
@@ -48,19 +47,17 @@ RECIPES = BLOCKS | {
 } | {f"taken_{tokens}_bytes": _taken(float(tokens)) for tokens in CONTEXTS}
 
 
-def _crossing(name, view, color, shape):
-    return Marker(name, quantity("room_tokens", view), quantity("room_bytes/GIB", view), color, shape=shape)
-
-
 def context_budget():
     """Figure 5, live."""
+    crossing = lambda name, at, color, shape: Marker(
+        name, quantity("room_tokens", at), quantity("room_bytes/GIB", at), color, shape=shape)
     return Figure(
         name="context-budget", title="How long a context fits?",
         caption="Each line is what one sequence takes of one GPU. "
                 "Where it meets the dashed budget, the memory is full.",
         controls=(
             cache_format(),
-            Choice("counting", "Count", COUNTS, DIVIDED),
+            Choice("counting", "Count", {DIVIDED: {"in_blocks": 0}, BLOCKED: {"in_blocks": 1}}, DIVIDED),
             slider("vram_bytes", "Memory of a GPU", 6, 200, 16, "GiB", REPORTED_GIB, step=1, silent=TYPED),
             share(0.5, silent=TYPED),
             slider("weights_bytes", "Weights, all GPUs", 1, 500, 20, "GB", BUILD_GB, silent=TYPED),
@@ -71,13 +68,11 @@ def context_budget():
             Choice("heads", "KV heads", {str(n): {"kv_heads": n} for n in (1, 2, 4, 8, 16, 32)}, "4"),
             Choice("head_size", "Head size", {str(n): {"head_elements": n} for n in (64, 96, 128, 192, 256)}, "256"),
             Choice("native", "Native limit",
-                   {_short(n): {"native_tokens": n} for n in (32768, 65536, 131072, 262144, 1048576)}, "256K"),
-        ),
+                   {_short(n): {"native_tokens": n} for n in (32768, 65536, 131072, 262144, 1048576)}, "256K")),
         presets={"article 1: 20 GB, nominal 16 GiB, by division": {},
                  AS_COUNTED: {"counting": BLOCKED, "vram_bytes": REPORTED_GIB, "weights_bytes": BUILD_GB}},
-        constants=shape() | engine(ENGINE) | {"drafts": 0},
-        recipes=RECIPES,
-        given=("kv_pool_bytes",),
+        constants=HYBRID | engine(ENGINE) | {"drafts": 0},
+        recipes=RECIPES, given=("kv_pool_bytes",),
         axes=(Axes("context, tokens", "GiB on one GPU", XLIM, YLIM, xlog=True, ylog=True, legend=3,
                    xticks=tuple((n, _short(n)) for n in (4096, 16384, 65536, 262144, 1048576)),
                    yticks=((0.0625, "1/16"), (0.25, "1/4"), (1, "1"), (4, "4"), (16, "16"), (64, "64"))),),
@@ -88,9 +83,8 @@ def context_budget():
             Line("native", "native_tokens", YLIM[0], "native_tokens", YLIM[1], "gray", "native limit", dashed=True),
             Line("largest", "longest_tokens", YLIM[0], "longest_tokens", "longest_bytes/GIB", "purple",
                  "largest context"),
-            _crossing("bf16-full", BF16, "red", "s"),
-            _crossing("fp8-full", FP8, "blue", "o"),
-        ),
+            crossing("bf16-full", BF16, "red", "s"),
+            crossing("fp8-full", FP8, "blue", "o")),
         readouts={
             "largest": "{longest_tokens:0} tokens is the largest context: "
                        "{limit?the weights and buffers leave no room for a cache.|the memory is full there.|"
@@ -98,13 +92,9 @@ def context_budget():
                        "not one block beside the states is left.|the engine's blocks are full there.|"
                        "the model's native limit, in the engine's blocks.}",
             "budget": "{lacking?Budget for the KV cache|Weights and buffers are too much by} {apart_bytes/GIB:2} GiB "
-                      "on each GPU ({typed?from the card|as typed}); one token takes {kv_bytes_per_token/KIB:1} KiB.",
-        },
+                      "on each GPU ({typed?from the card|as typed}); one token takes {kv_bytes_per_token/KIB:1} KiB."},
         table=Table("On each GPU", ("", "BF16 KV", "FP8 KV"), rows(
             (BF16, FP8),
             ("KiB per token", "{kv_bytes_per_token/KIB:1}"),
             *((f"GiB at {tokens:,} tokens", f"{{taken_{tokens}_bytes/GIB:2}}") for tokens in CONTEXTS),
-            ("tokens that fit", "{room_tokens:0}"),
-            ("largest context, tokens", "{longest_tokens:0}"),
-        )),
-    )
+            ("tokens that fit", "{room_tokens:0}"), ("largest context, tokens", "{longest_tokens:0}"))))

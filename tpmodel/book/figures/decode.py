@@ -3,7 +3,7 @@
 from ...formula import ops
 from ...planner.evidence.articles import GPU, MODEL
 from ..live import Axes, Choice, Figure, Table, rows, slider, stack
-from .options import AS_COUNTED, COUNTED, LINKS, NO_CACHE, ONE_GPU, SHAPE, STATES, cache_format, gpus, latency
+from .options import AS_COUNTED, COUNTED, LINKS, NO_CACHE, ONE_GPU, PASS, SHAPE, STATES, cache_format, gpus, latency
 
 AXIS_MS = 60
 GHOSTS_US = (10, 20, 50)  # article 1, section 3.2
@@ -39,19 +39,14 @@ def decode_time():
             cache_format(NO_CACHE),
             slider("gap_s", "Wait of the engine between two steps", 0, 10, 0, "ms", step=0.1),
             Choice("link", "Link", LINKS, next(iter(LINKS)), ONE_GPU),
-            Choice("states", "Recurrent states", STATES, next(iter(STATES))),
-        ),
+            Choice("states", "Recurrent states", STATES, next(iter(STATES)))),
         presets={"article 1: 20 GB, 20 µs, no wait, empty cache": {}, AS_COUNTED: COUNTED},
         constants=SHAPE | {"parameters": MODEL.parameters, "tokens": 1, "mfu_frac": 1,
                            "flop_per_s": GPU.bf16_flop_per_s, "attention_flop_per_s": GPU.bf16_flop_per_s},
         given=("read_bytes", "state_bytes"),
-        recipes={
-            "message_bytes": "allreduce_payload_bytes",
-            "state_bytes": lambda v: v.states_bytes / v.ranks,
+        recipes=PASS | {
             "read_s": lambda v: v.weight_read_s + v.kv_read_s,
-            "working_s": lambda v: v.busy_s + v.communication_s,
-            "beyond": lambda v: ops.where(v.pass_s > AXIS_MS * 1e-3, 1, 0),
-        },
+            "beyond": lambda v: ops.where(v.pass_s > AXIS_MS * 1e-3, 1, 0)},
         axes=(Axes("time per token, ms", xlim=(0, AXIS_MS), ylim=(-3.5, 0.5), legend=2,
                    yticks=((0, "yours"), *((-row, words) for row, words in enumerate(GHOSTS, 1)))),),
         marks=(*stack(0, PARTS), *(mark for row, (us, at) in enumerate(zip(GHOSTS_US, GHOSTS.values()), 1)
@@ -61,16 +56,10 @@ def decode_time():
                      "{bound_frac:2}× the weight-read bound of {decode_bound_tokens_per_s:1} tokens/s",
             "range": "Step {pass_s/MS:1} ms with nothing overlapped (drawn); "
                      "{pass_overlapped_s/MS:1} ms if the all-reduces hid completely. "
-                     f"{{beyond?|The bar runs past the axis at {AXIS_MS} ms.}}",
-        },
+                     f"{{beyond?|The bar runs past the axis at {AXIS_MS} ms.}}"},
         table=Table("Your setting beside the article's three rows", ("", "yours", *GHOSTS), rows(
             (None, *GHOSTS.values()),
-            ("weight read, ms", "{weight_read_s/MS:1}"),
-            ("KV read, ms", "{kv_read_s/MS:2}"),
-            ("all-reduces, ms", "{communication_s/MS:2}"),
-            ("engine waits, ms", "{gap_s/MS:1}"),
-            ("step, ms", "{pass_s/MS:1}"),
-            ("tokens/s", "{decode_tokens_per_s:1}"),
-            ("of the bound", "{bound_frac:2}×"),
-        )),
-    )
+            ("weight read, ms", "{weight_read_s/MS:1}"), ("KV read, ms", "{kv_read_s/MS:2}"),
+            ("all-reduces, ms", "{communication_s/MS:2}"), ("engine waits, ms", "{gap_s/MS:1}"),
+            ("step, ms", "{pass_s/MS:1}"), ("tokens/s", "{decode_tokens_per_s:1}"),
+            ("of the bound", "{bound_frac:2}×"))))

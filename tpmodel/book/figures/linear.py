@@ -19,26 +19,17 @@ RECIPES = {
         v.extended(hidden=v.out_elements, element_bytes=v.activation_bytes).allreduce_payload_bytes,
     "own_rows": lambda v: v.in_elements / v.ranks,
     "own_columns": lambda v: v.out_elements / v.ranks,
-    "uneven_rows": lambda v: _rest(v.own_rows),
-    "uneven_columns": lambda v: _rest(v.own_columns),
-    "drawn_width": lambda v: _scale(v) * v.out_elements,
-    "drawn_height": lambda v: _scale(v) * v.in_elements,
+    "uneven_rows": lambda v: ops.where(ops.floor(v.own_rows) < v.own_rows, 1, 0),
+    "uneven_columns": lambda v: ops.where(ops.floor(v.own_columns) < v.own_columns, 1, 0),
+    "drawn_scale": lambda v: ops.minimum(WIDEST / v.out_elements, TALLEST / v.in_elements),
+    "drawn_width": lambda v: v.drawn_scale * v.out_elements,
+    "drawn_height": lambda v: v.drawn_scale * v.in_elements,
     "drawn_stack": lambda v: ops.minimum(STRIP * v.ranks, STACK),
     "right": lambda v: LEFT + v.drawn_width,
     "stack_left": lambda v: LEFT - GAP - v.drawn_stack,
     "columns_bottom": lambda v: COLUMNS_TOP - v.drawn_height,
     "columns_below": lambda v: v.columns_bottom - GAP,
-    "rows_below": lambda v: ROWS_TOP - v.drawn_height - GAP,
-}
-
-
-def _scale(v):
-    return ops.minimum(WIDEST / v.out_elements, TALLEST / v.in_elements)
-
-
-def _rest(number):
-    """1 where the GPUs do not divide a side, else 0, from its share."""
-    return ops.where(ops.floor(number) < number, 1, 0)
+    "rows_below": lambda v: ROWS_TOP - v.drawn_height - GAP}
 
 
 def _cut(name, start, length, low, high):
@@ -68,8 +59,7 @@ def _drawing():
         *_cut("rows-x", ROWS_TOP, down, STRIP_LEFT, LEFT - GAP),
         *_cut("rows-w", ROWS_TOP, down, LEFT, "right"),
         *_cut("rows-y", "rows_below", stacked, LEFT, "right"),
-        *_letters("rows", ROWS_TOP, STRIP_LEFT, lambda v: v.rows_below - v.drawn_stack / 2),
-    )
+        *_letters("rows", ROWS_TOP, STRIP_LEFT, lambda v: v.rows_below - v.drawn_stack / 2))
 
 
 def _words():
@@ -99,8 +89,7 @@ def two_cuts():
             gpus(),
             slider("in_elements", "Input size: rows of W", 512, 32768, MODEL.hidden, step=512, whole=True),
             slider("out_elements", "Output size: columns of W", 512, 32768, MODEL.intermediate, step=512, whole=True),
-            Choice("weight_dtype", "Weights stored as", WEIGHT_DTYPES, "BF16"),
-        ),
+            Choice("weight_dtype", "Weights stored as", WEIGHT_DTYPES, "BF16")),
         presets={"article 1: the gate matrix of Qwen3.8-27B, two GPUs": {}},
         constants={"tokens": 1, "activation_bytes": MODEL.element_bytes},
         recipes=RECIPES,
@@ -113,8 +102,7 @@ def two_cuts():
             "columns": "By columns a GPU sends nothing, or {gather_wire_bytes:0} B a token if all of y is needed. "
                        "By rows it sends {allreduce_wire_bytes:0} B to add up y."
                        "{uneven_columns?| The GPUs do not divide the columns: engines refuse that.}"
-                       "{uneven_rows?| The GPUs do not divide the rows: engines refuse that.}",
-        },
+                       "{uneven_rows?| The GPUs do not divide the rows: engines refuse that.}"},
         table=Table("The two cuts side by side, activations in BF16", ("", "by columns", "by rows"), (
             ("a shard of W", "{in_elements:0} × {own_columns:0}", "{own_rows:0} × {out_elements:0}"),
             ("MiB a shard", "{shard_bytes/MIB:2}", "{shard_bytes/MIB:2}"),
@@ -125,6 +113,4 @@ def two_cuts():
             ("nonlinearity", "at once", "after the sum only"),
             ("bias", "cut with the columns", "added by one GPU"),
             ("balance", "even if N divides the columns", "even if N divides the rows"),
-            ("in a block", "Q, K, V, gate, up", "o_proj, down"),
-        )),
-    )
+            ("in a block", "Q, K, V, gate, up", "o_proj, down"))))

@@ -14,12 +14,9 @@ MESSAGES = tuple(2.0 ** (10 + i / 4) for i in range(49))
 SHOWN = 13  # points of a series at most
 START = link("shm")
 SERIES = {  # label -> (points, GPUs)
-    "RTX 4090, host memory": public("C01"),
-    "MI100, host memory": public("C06"),
+    "RTX 4090, host memory": public("C01"), "MI100, host memory": public("C06"),
     "4 RTX PRO 6000, peer access": public("C13a"),
-    "H200, host memory": (ours("shm"), 2),
-    "H200, NVLink": (ours("nvlink"), 2),
-}
+    "H200, host memory": (ours("shm"), 2), "H200, NVLink": (ours("nvlink"), 2)}
 CATALOG = {"4090, host": "shm", "MI100, host": "shm-mi100", "peer, PCIe 5.0 x16": "p2p-pcie5-x16",
            "H200, host": "shm-h200", "H200, NVLink": "nvlink-h200", "mailbox": "mailbox", "staged copies": "staged"}
 
@@ -61,8 +58,7 @@ def link_protocols():
                    "RTX 4090, host memory"),
             slider("allreduce_latency_s", "Start of the first protocol", 1, 200, START.allreduce_latency_s / US, "µs"),
             slider("bulk_latency_s", "Start of the bulk protocol", 1, 500, START.bulk_latency_s / US, "µs"),
-            slider("link_bytes_per_s", "Bandwidth of the link", 1, 450, START.link_bytes_per_s / GB, "GB/s"),
-        ),
+            slider("link_bytes_per_s", "Bandwidth of the link", 1, 450, START.link_bytes_per_s / GB, "GB/s")),
         axes=(Axes("message", "one all-reduce", SIZES, SECONDS, xlog=True, ylog=True, legend=2,
                    xticks=((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (128 * KIB, "128 KiB"), (MIB, "1 MiB"), (4 * MIB, "")),
                    yticks=((5e-6, "5 µs"), (1e-5, "10 µs"), (3e-5, "30 µs"), (1e-4, "100 µs"), (3e-4, "300 µs"),
@@ -72,14 +68,11 @@ def link_protocols():
             Curve("line", "message_bytes", MESSAGES, "allreduce_s", "gray", "one straight line", dashed=True),
             Curve("two", "message_bytes", MESSAGES, "protocol_allreduce_s", "blue", "two protocols"),
             *(Marker(f"point-{i}", f"size_{i}", f"seconds_{i}", "red", "" if i else "measured", "D")
-              for i in range(SHOWN)),
-        ),
+              for i in range(SHOWN))),
         readouts={
             "miss": ("Away from the points on average: two protocols ", (_miss("protocol_allreduce_s"), 1),
                      " %, one straight line ", (_miss("allreduce_s"), 1), " %."),
             "token": template("One token's message, 10 KiB: {protocol_allreduce_s/US:1} µs, "
-                              "by the straight line {allreduce_s/US:1} µs.", holding(message_bytes=10 * KIB)),
-        },
+                              "by the straight line {allreduce_s/US:1} µs.", holding(message_bytes=10 * KIB))},
         table=Table("What the catalog says of links between two GPUs", ("link", "start, µs", "bulk, µs", "GB/s"),
-                    tuple(_row(label, key) for label, key in CATALOG.items())),
-    )
+                    tuple(_row(label, key) for label, key in CATALOG.items())))

@@ -26,22 +26,14 @@ def _mean(group, one):
     return lambda v: reduce(add, (one(_predicted(case)(v) / case.measured) for case in group), 0) / len(group)
 
 
-def _away(ratio):
-    return 100 * (ops.maximum(ratio, 1 / ratio) - 1)
-
-
-def _close(ratio):
-    return ops.where(ops.maximum(ratio, 1 / ratio) <= 1 + CLOSE, 1, 0)
-
-
-def _row(words, group):
-    return (words, str(len(group)), ((_mean(group, _away), 0),), ((_mean(group, lambda ratio: 100 * (ratio - 1)), 0),))
-
-
 def decode_measured():
     """Every public row as a dot, live."""
     found = list({case.group: case for case in reversed(cases())}.values())[::-1]  # the first of each group
     groups = {engine: [case for case in found if case.engine == engine] for engine in LOOKS}
+    away = lambda ratio: 100 * (ops.maximum(ratio, 1 / ratio) - 1)
+    close = lambda ratio: ops.where(ops.maximum(ratio, 1 / ratio) <= 1 + CLOSE, 1, 0)
+    fast = lambda ratio: 100 * (ratio - 1)
+    row = lambda words, group: (words, str(len(group)), ((_mean(group, away), 0),), ((_mean(group, fast), 0),))
     dot = lambda case, color, shape: Marker(f"run-{case.id}", case.measured, _predicted(case), color,
                                             case.engine if case is groups[case.engine][0] else "", shape)
     return Figure(
@@ -51,17 +43,14 @@ def decode_measured():
         controls=(
             slider("achieved_frac", "Achieved fraction of the bandwidth", 0.5, 1, 0.8, step=0.01),
             slider("wait_times", "Wait of the engine, times its middle", 0, 3, 1, "×", step=0.1),
-            slider("link_times", "All-reduces, times their middle", 0, 3, 1, "×", step=0.1),
-        ),
+            slider("link_times", "All-reduces, times their middle", 0, 3, 1, "×", step=0.1)),
         axes=(Axes("measured, tokens/s", "model, tokens/s", RATES, RATES, True, True, TICKS, TICKS, legend=3),),
         size=(4.6, 4.4),
         marks=(Line("equal", RATES[0], RATES[0], RATES[1], RATES[1], "gray", "equal", dashed=True),
                *(dot(case, *LOOKS[case.engine]) for case in found)),
         readouts={
-            "away": ("The model is ", (_mean(found, _away), 0), " % away on average; ",
-                     (lambda v: _mean(found, _close)(v) * len(found), 0),
-                     f" of {len(found)} dots lie within {100 * CLOSE:.0f} %."),
-        },
+            "away": ("The model is ", (_mean(found, away), 0), " % away on average; ",
+                     (lambda v: _mean(found, close)(v) * len(found), 0),
+                     f" of {len(found)} dots lie within {100 * CLOSE:.0f} %.")},
         table=Table("By engine", ("", "runs", "away, %", "too fast by, %"),
-                    (*(_row(engine, group) for engine, group in groups.items()), _row("all", found))),
-    )
+                    (*(row(engine, group) for engine, group in groups.items()), row("all", found))))

@@ -5,22 +5,14 @@ from ..live import Axes, Choice, Figure, Table, bar
 from .options import gpus
 
 BUILDS = {
-    "Qwen3.8-27B, BF16": "qwen3.8-27b",
-    "Qwen3.8-27B, FP8": "qwen3.8-27b-fp8",
-    "Qwen3.8-27B, NVFP4 (article 1)": "qwen3.8-27b-nvfp4",
-    "Qwen3.6-27B, public NVFP4 + FP8": "qwen3.6-27b-nvfp4",
-    "Qwen3-32B, BF16": "qwen3-32b",
-    "Qwen3-8B, BF16": "qwen3-8b",
-    "Llama 3.1 8B, BF16": "llama-3.1-8b",
-    "gpt-oss-20b, MXFP4": "gpt-oss-20b",
-    "Qwen3-30B-A3B, BF16": "qwen3-30b-a3b",
-    "Mixtral 8x7B, BF16": "mixtral-8x7b",
-}
+    "Qwen3.8-27B, BF16": "qwen3.8-27b", "Qwen3.8-27B, FP8": "qwen3.8-27b-fp8",
+    "Qwen3.8-27B, NVFP4 (article 1)": "qwen3.8-27b-nvfp4", "Qwen3.6-27B, public NVFP4 + FP8": "qwen3.6-27b-nvfp4",
+    "Qwen3-32B, BF16": "qwen3-32b", "Qwen3-8B, BF16": "qwen3-8b", "Llama 3.1 8B, BF16": "llama-3.1-8b",
+    "gpt-oss-20b, MXFP4": "gpt-oss-20b", "Qwen3-30B-A3B, BF16": "qwen3-30b-a3b", "Mixtral 8x7B, BF16": "mixtral-8x7b"}
 ROWS = {  # a row of the figure: the modules of a build that it adds up
     "FFN": ("mlp", "shared_experts", "router", "bias"), "experts": ("experts",), "attention": ("attention",),
     "state layers": ("state",), "output head": ("head",), "embedding": ("embedding",), "vision tower": ("vision",),
-    "MTP layer": ("mtp",),
-}
+    "MTP layer": ("mtp",)}
 BARS = (("size", "row{}_bytes/GB", "gray", "held, not read", 0.62),
         ("read", "row{}_read_bytes/GB", "blue", "read for each token", 0.36))
 LIMITS_GB = (0.05, 200)
@@ -46,8 +38,7 @@ def module_bytes():
                          "Qwen3.8-27B, NVFP4 (article 1)"), gpus()),
         recipes={
             "own_bytes": lambda v: v.build_bytes / v.ranks,
-            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes,
-        },
+            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes},
         axes=(Axes("GB, all GPUs", xlim=LIMITS_GB, ylim=(0.6 - len(ROWS), 0.6), xlog=True, legend=2,
                    xticks=((0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")),
                    yticks=tuple((-i, words) for i, words in enumerate(ROWS))),),
@@ -56,8 +47,6 @@ def module_bytes():
                     for name, size, color, label, thickness in BARS for i in range(len(ROWS))),
         readouts={
             "total": "{build_bytes/GB:2} GB of weights, {own_bytes/GIB:2} GiB on each GPU",
-            "read": "One token reads {build_read_bytes/GB:2} GB of them, {read_percent:0} %.",
-        },
+            "read": "One token reads {build_read_bytes/GB:2} GB of them, {read_percent:0} %."},
         table=Table("In GB", ("", "held", "read per token"), tuple(
-            (words, f"{{row{i}_bytes/GB:2}}", f"{{row{i}_read_bytes/GB:2}}") for i, words in enumerate(ROWS))),
-    )
+            (words, f"{{row{i}_bytes/GB:2}}", f"{{row{i}_read_bytes/GB:2}}") for i, words in enumerate(ROWS))))

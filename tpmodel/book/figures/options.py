@@ -22,14 +22,14 @@ SHAPE = {name: getattr(MODEL, name) for name in
          ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
-    "read_bytes": f"{CONFIG.read_bytes / GB:.10g}",
-    "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
-    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}",
-    "context_tokens": f"{assume.PROMPT_TOKENS}",
+    "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
+    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
     "allreduce_latency_s": f"{SHM['allreduce_latency_s'] / US:.10g}",
-    "link": "host memory, two protocols",
-    "states": "read and written",
-}
+    "link": "host memory, two protocols", "states": "read and written"}
+PASS = {  # recipes of every figure that times a pass
+    "message_bytes": "allreduce_payload_bytes",
+    "state_bytes": lambda v: v.states_bytes / v.ranks,
+    "working_s": lambda v: v.busy_s + v.communication_s}
 
 
 def note(holds, words):

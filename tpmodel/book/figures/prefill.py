@@ -8,10 +8,11 @@ from ...planner.evidence.prompts import PROMPT, points
 from ...planner.plan import assume, one_pass, wire
 from ..live import (Axes, Choice, Curve, Figure, Line, Marker, Slider, Table, holding, quantity, rows, slider, stack,
                     template)
-from .options import (AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, SHAPE, SHM, STATES_BYTES, gpus, latency, note)
+from .options import (AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, PASS, SHAPE, SHM, STATES_BYTES, gpus, latency,
+                      note)
 
-LINKS = {"line": LINK, "peer": link("p2p-pcie5-x8"), "copy": link("staged"), "host": link("shm")}
-OVER = {name: holding(**wire.numbers(entry, 2, MIDDLE)) for name, entry in LINKS.items()}
+LINKS = {name: holding(**wire.numbers(entry, 2, MIDDLE)) for name, entry in (
+    ("line", LINK), ("peer", link("p2p-pcie5-x8")), ("copy", link("staged")), ("host", link("shm")))}
 COUNTED_MFU = assume.mfu_frac(GPU, "bf16", MIDDLE)
 MULTIPLIED = CONFIG.total(without=one_pass.UNSPLIT, read=True)
 JOB = one_pass.prompt(None, assume.PROMPT_TOKENS)
@@ -29,15 +30,12 @@ BUILDS = {
     f"as counted: {MULTIPLIED / 1e9:.2f} billion, {CONFIG.read_bytes / GB:.2f} GB": {
         "parameters": MULTIPLIED, "read_bytes": CONFIG.read_bytes, "achieved_frac": assume.ACHIEVED[MIDDLE],
         "cached_tokens": assume.PROMPT_TOKENS, "states_bytes": STATES_BYTES}}
-RECIPES = PROMPT | {
-    "message_bytes": "allreduce_payload_bytes",
-    "state_bytes": lambda v: v.states_bytes / v.ranks,
+RECIPES = PROMPT | PASS | {
     "linear_frac": lambda v: v.linear_s / v.pass_s,
     "busy_frac": lambda v: v.busy_s / v.pass_s,
-    "working_frac": lambda v: (v.busy_s + v.communication_s) / v.pass_s,
+    "working_frac": lambda v: v.working_s / v.pass_s,
     **{f"all_{part}_s": lambda v, name=f"{part}_s": v.chunks * getattr(v, name)
-       for part in ("linear", "attention", "communication", "gap")},
-}
+       for part in ("linear", "attention", "communication", "gap")}}
 SIZES, SECONDS = (KIB, GIB), (1e-6, 2.0)
 MESSAGES = tuple(2.0 ** (10 + i / 2) for i in range(41))
 PROMPTS, LONG = (2048.0, 2.0**19), (1e-2, 3e3)
@@ -73,8 +71,7 @@ def _figure(chunk, start, chunk_note, link_note=(), **more):
             slider("mfu_frac", "Fraction of that rate reached", 0.05, 1, 1, step=0.01),
             Choice("build", "Parameters of a prompt, bytes of a decode step", BUILDS, next(iter(BUILDS))),
             slider("gap_s", "Wait of the engine, a pass", 0, 10, 0, "ms", step=0.1),
-            gpus(),
-        ),
+            gpus()),
         presets={start: {}, AS_COUNTED: AS_PLANNED}, given=("read_bytes", "state_bytes"), recipes=RECIPES,
         constants=SHAPE | {"attention_flop_per_s": GPU.bf16_flop_per_s, "memory_bytes_per_s": GPU.memory_bytes_per_s,
                            "kv_element_bytes": 1}, **more)
@@ -99,28 +96,25 @@ def message_time():
             curve("latency", "gray", "latency", holding(message_bytes=0.0), dashed=True),
             curve("bytes", "blue", "bytes", holding(allreduce_latency_s=0.0, bulk_latency_s=0.0), dashed=True),
             curve("sum", "red", "both"),
-            curve("host", "purple", "host memory", OVER["host"]),
+            curve("host", "purple", "host memory", LINKS["host"]),
             Marker("decode", quantity("message_bytes", decode), quantity("protocol_allreduce_s", decode), "green",
                    "decode"),
             Marker("prompt", "message_bytes", "protocol_allreduce_s", "gold", "prompt", shape="s"),
             *stack(0, STEP_PARTS, decode, "decode-{}", axes=1),
-            *stack(-1, PROMPT_PARTS, name="prompt-{}", axes=1),
-        ),
+            *stack(-1, PROMPT_PARTS, name="prompt-{}", axes=1)),
         readouts={
             "prompt": "Prompt: {prefill_s:2} s, of which the all-reduces are {communication_frac/PERCENT:0} %: "
                       "each carries {message_bytes/MIB:1} MiB in {protocol_allreduce_s/MS:2} ms.",
             "decode": template("Decode: {pass_s/MS:1} ms a token, of which the all-reduces are "
                                "{communication_frac/PERCENT:0} %: each carries {message_bytes/KIB:0} KiB "
                                "in {protocol_allreduce_s/US:1} µs.", decode),
-            "even": "Latency and bytes weigh the same at {even_message_bytes/KIB:0} KiB.",
-        },
+            "even": "Latency and bytes weigh the same at {even_message_bytes/KIB:0} KiB."},
         table=Table("A prompt over your link, and over others: line rate, peer access, copies, host memory",
                     ("", "yours", *LINKS), rows(
-            (None, *OVER.values()),
+            (None, *LINKS.values()),
             ("linear, s", "{all_linear_s:2}"), ("attn., s", "{all_attention_s:2}"),
             ("link, s", "{all_communication_s:2}"), ("prompt, s", "{prefill_s:2}"),
-            ("link, %", "{communication_frac/PERCENT:0}"), ("tokens/s", "{tokens_per_s:0}"))),
-    )
+            ("link, %", "{communication_frac/PERCENT:0}"), ("tokens/s", "{tokens_per_s:0}"))))
 
 
 def prompt_time():
@@ -147,15 +141,12 @@ def prompt_time():
             Line("overtake", "overtake_tokens", LONG[0], "overtake_tokens", overtaken, "gray", "crossing", dashed=True),
             *(Marker(f"measured-{p.tokens}", float(p.tokens), p.seconds, "purple", "" if i else "measured", shape="D")
               for i, p in enumerate(found)),
-            Marker("yours", "prompt_tokens", "prefill_s", "gold", "yours"),
-        ),
+            Marker("yours", "prompt_tokens", "prefill_s", "gold", "yours")),
         readouts={
             "time": "{prompt_tokens:0} tokens take {prefill_s:1} s: {tokens_per_s:0} tokens/s.",
             "parts": "Linear layers {all_linear_s:2} s, attention {all_attention_s:2} s, "
                      "all-reduces {all_communication_s:2} s, engine waits {all_gap_s:2} s.",
-            "overtake": "From {overtake_tokens:0} tokens on attention takes longer than the linear layers.",
-        },
+            "overtake": "From {overtake_tokens:0} tokens on attention takes longer than the linear layers."},
         table=Table("Seconds: your setting, at the lengths measured in public", ("tokens", *LINES.values(), "public"), (
             row("yours", "–"),
-            *(row(f"{p.tokens // 1024}K", f"{p.seconds}", holding(prompt_tokens=float(p.tokens))) for p in found))),
-    )
+            *(row(f"{p.tokens // 1024}K", f"{p.seconds}", holding(prompt_tokens=float(p.tokens))) for p in found))))

@@ -11,8 +11,8 @@ from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import (Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack,
                     template)
-from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, SHM, STATES_BYTES,
-                      cache_format, gpus, latency, note)
+from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
+                      STATES_BYTES, cache_format, gpus, latency, note)
 
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
@@ -22,15 +22,12 @@ SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
 SHAPE |= {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
           "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
-RECIPES = {
+RECIPES = PASS | {
     "tokens": "verify_tokens",
-    "message_bytes": "allreduce_payload_bytes",
     "state_bytes": lambda v: (v.states_bytes + v.drafts * DRAFT_STATES_BYTES) / v.ranks,
-    "working_s": lambda v: v.busy_s + v.communication_s,
     "drafting_s": lambda v: v.drafts * v.draft_s,
     "gain": lambda v: v.confirmed_tokens_per_s / undrafted(v).decode_tokens_per_s,
-    "loses": lambda v: ops.where(v.gain < 1, 1, 0),
-}
+    "loses": lambda v: ops.where(v.gain < 1, 1, 0)}
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "attention_s")
 
 undrafted = holding(drafts=0.0)  # the same without drafts: a plain decode step
@@ -136,8 +133,7 @@ def alarm():
                    "NCCL through host memory", ONE_GPU),
             gpus(),
             *_machine(NO_DRAFTS),
-            cache_format(NO_CACHE),
-        ),
+            cache_format(NO_CACHE)),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {},
                  AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
         constants=SHAPE, given=GIVEN,
@@ -148,8 +144,7 @@ def alarm():
             "ratio": lambda v: v.measured_tokens_per_s / v.bound_tokens_per_s,
             "wait_s": lambda v: ops.maximum(0, v.gap_s + v.unexplained_s),
             "more_s": lambda v: ops.maximum(0, v.unexplained_s),
-            "verdict": _verdict, "blame": _blame,
-        },
+            "verdict": _verdict, "blame": _blame},
         axes=(Axes("time of one step, ms", xlim=(0, AXIS_MS), ylim=(-2.5, 0.5), legend=3,
                    yticks=((0, "yours"), (-1, "middle"), (-2, "low end"))),),
         size=(4.6, 3.2),
@@ -164,14 +159,12 @@ def alarm():
                               "{wait_s/MS:1} ms, as all-reduces {gap_allreduce_s/US:1} µs each: ", MID),
                     f"{{blame?{'|'.join(BLAMED)}}}"),
             "ratio": template("{ratio:2}× the bound of {bound_tokens_per_s:1} tokens/s, "
-                              "which reads alone would reach.", BOUND),
-        },
+                              "which reads alone would reach.", BOUND)},
         table=Table("The step", ("", "ms", "tokens/s"), (
             row("measured", None, "step_s", "measured_tokens_per_s"),
             row("the bound", BOUND, "bound_s", "bound_tokens_per_s"),
             row("the model, high end", HIGH), row("the model, middle", MID),
-            row("the model, low end: the alarm", LOW))),
-    )
+            row("the model, low end: the alarm", LOW))))
 
 
 # --- what do drafts gain? ------------------------------------------------------------------------
@@ -191,8 +184,7 @@ def speculation():
             slider("bulk_latency_s", "Start of the link's bulk protocol", 1, 200, SHM["bulk_latency_s"] / US, "µs",
                    silent=ONE_LINE),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
-            *_machine(),
-        ),
+            *_machine()),
         presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(
@@ -200,17 +192,14 @@ def speculation():
                   dashed=True),
             Line("plain", 0, plain, MOST_DRAFTS, plain, "green", "no drafts", dashed=True),
             Curve("confirmed", "drafts", samples, "confirmed_tokens_per_s", "blue", "confirmed"),
-            Marker("here", "drafts", "confirmed_tokens_per_s", "purple", "yours"),
-        ),
+            Marker("here", "drafts", "confirmed_tokens_per_s", "purple", "yours")),
         readouts={
             "rate": ("{confirmed_tokens_per_s:1} tokens/s, {gain:2}× plain decoding at ", (plain, 1),
                      " tokens/s{loses?.|: the drafts cost more than they gain.}"),
             "round": "{round_tokens:2} tokens a round of {round_s/MS:1} ms: "
                      "verify {working_s/MS:1}, drafts {drafting_s/MS:1}, wait {gap_s/MS:1}. "
-                     "{allreduces_per_confirmed_token:0} all-reduces a confirmed token.",
-        },
+                     "{allreduces_per_confirmed_token:0} all-reduces a confirmed token."},
         table=Table("By drafts a round", ("", *map(str, counts)), rows(
             [holding(drafts=float(k)) for k in counts],
             ("tokens a round", "{round_tokens:2}"), ("round, ms", "{round_s/MS:1}"),
-            ("all-reduces a token", "{allreduces_per_confirmed_token:0}"), ("tokens/s", "{confirmed_tokens_per_s:1}"))),
-    )
+            ("all-reduces a token", "{allreduces_per_confirmed_token:0}"), ("tokens/s", "{confirmed_tokens_per_s:1}"))))

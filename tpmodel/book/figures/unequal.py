@@ -10,6 +10,7 @@ from ..live import Axes, Choice, Figure, Table, bar, holding, quantity, slider, 
 AXIS_US = 550
 LENGTHS = (64, 512, 2048, 8192)
 YOURS = 24
+TFLOP_PER_S = {name: card.bf16_flop_per_s / TFLOP for name, card in CARDS.items()}
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "hidden", "intermediate", "heads", "kv_heads",
                                                  "head_elements", "vocabulary", "element_bytes", "loaded_extra_bytes")}
 MACHINE = SHAPE | {"ranks": 2, "tables": 1, "allreduce_latency_s": LINK.allreduce_latency_s, "gap_s": 0}
@@ -20,9 +21,7 @@ RECIPES = RECIPES | {  # the two stages of a pipeline, and tensor parallelism at
     "paced_s": lambda v: ops.maximum(v.first_s, v.last_s),
     "handed_s": lambda v: v.paced_s + v.handover_s,
     "busy_s": a2.even_s,
-    "offload_bytes": a2.RECIPES["offload_bytes"],
-}
-GIVEN = ("busy_s",)
+    "offload_bytes": a2.RECIPES["offload_bytes"]}
 
 
 def us(name, turn=None):
@@ -30,13 +29,9 @@ def us(name, turn=None):
     return lambda v: quantity(name, turn)(v) / v.tokens / US
 
 
-def _alone(place):
-    """All layers on one card, with some in main memory."""
-    rates = {name: f"{place}_{name}" for name in ("flop_per_s", "copy_bytes_per_s")}
-    return holding(stage_layers="layers", **rates)
-
-
-FIRST, LAST, HALVES = _alone("first"), _alone("last"), holding(first_layers=17.0)
+FIRST, LAST = (holding(stage_layers="layers", **{name: f"{card}_{name}" for name in ("flop_per_s", "copy_bytes_per_s")})
+               for card in ("first", "last"))  # all layers on one card, with some in main memory
+HALVES = holding(first_layers=17.0)
 TP = (("arithmetic", "blue", "busy_s"), ("link", "red", "pass_s"))
 PP = (("arithmetic", "blue", "paced_s"), ("link", "red", "handed_s"), ("fill and drain", "gray", "pipeline_s"))
 OFF = (("arithmetic", "blue", "stage_s"), ("copies", "gold", "offload_s"))
@@ -46,21 +41,6 @@ WAYS = {"tp": ("TP", None, TP), "pp1717": ("PP 17/17", HALVES, PP),
         "off5080": ("5080 off.", FIRST, OFF), "off5060": ("5060 off.", LAST, OFF)}
 MEASURED = tuple(way for way in WAYS if way != "yours")
 LABELLED = {"tp": TP, "pp1717": PP[2:], "off5080": OFF[1:]}  # way -> its parts that the legend names
-
-
-def link_slider(lo=1, hi=100):
-    """Of both figures of time."""
-    return slider("link_bytes_per_s", "Link between the cards", lo, hi, 4, "GB/s")
-
-
-def layers_slider(start):
-    """How a pipeline is split."""
-    return slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, start, step=1, whole=True)
-
-
-def rate_slider(name, card, label):
-    """Of one card, from its own."""
-    return slider(name, label, 10, 500, CARDS[card].bf16_flop_per_s / TFLOP, "TFLOP/s")
 
 
 def _bars(row, way):
@@ -85,11 +65,6 @@ def _row(way):
     return (words, ((speed, 0),), f"{{measured_{way}:0}}", ((error, 1),))
 
 
-def _more(one, other, words):
-    """Which of two times is not the longer, as one of two words."""
-    return (lambda v: ops.where(getattr(v, one) > getattr(v, other), 1, 0), words)
-
-
 def unequal_speeds():
     """Predicted and measured time of a token for each configuration, live."""
     measured = lambda n: {f"measured_{name}": a2.measured(f"{name}_{n}") for name in MEASURED}
@@ -100,15 +75,14 @@ def unequal_speeds():
         controls=(
             Choice("length", "Length of a document", {f"{n} tokens": batch(n) | measured(n) for n in LENGTHS},
                    "512 tokens"),
-            link_slider(),
+            slider("link_bytes_per_s", "Link between the cards", 1, 100, 4, "GB/s"),
             slider("mfu_frac", "Achieved fraction of the rates", 0.6, 1, 0.95, step=0.01),
-            layers_slider(YOURS),
-            rate_slider("first_flop_per_s", "5080", "Rate of the RTX 5080"),
-            rate_slider("last_flop_per_s", "5060", "Rate of the RTX 5060 Ti"),
+            slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, YOURS, step=1, whole=True),
+            slider("first_flop_per_s", "Rate of the RTX 5080", 10, 500, TFLOP_PER_S["5080"], "TFLOP/s"),
+            slider("last_flop_per_s", "Rate of the RTX 5060 Ti", 10, 500, TFLOP_PER_S["5060"], "TFLOP/s"),
             Choice("memory", "Copies from main memory", {"not pinned": a2.copies(COPIES), "pinned": a2.copies(PINNED)},
-                   "not pinned"),
-        ),
-        constants=MACHINE, given=GIVEN, recipes=RECIPES,
+                   "not pinned")),
+        constants=MACHINE, given=("busy_s",), recipes=RECIPES,
         axes=(Axes("µs per token", xlim=(0, AXIS_US), ylim=(-6.6, 0.6), legend=3,
                    yticks=tuple((-i, words) for i, (words, *_) in enumerate(WAYS.values()))),),
         size=(4.6, 4.6),
@@ -117,13 +91,11 @@ def unequal_speeds():
             "tp": ("Tensor parallel: ", (_speed("tp"), 0), " tokens/s. Of ", (us("pass_s"), 0),
                    " µs a token the slower card computes ", (us("busy_s"), 0), " and the cable takes ",
                    (us("communication_s"), 0), ": ",
-                   _more("communication_s", "busy_s", ("more the card.", "more the cable."))),
+                   (lambda v: ops.where(v.communication_s > v.busy_s, 1, 0), ("more the card.", "more the cable."))),
             "pp": ("Pipeline {first_layers:0}/{second_layers:0}: ", (_speed("yours"), 0), " tokens/s, paced by the ",
-                   _more("first_s", "last_s", ("second card", "first card")),
+                   (lambda v: ops.where(v.first_s > v.last_s, 1, 0), ("second card", "first card")),
                    "; the cable takes ", (us("handover_s"), 1), " of ", (us("pipeline_s"), 0), " µs."),
             "offload": ("One card with offload: the RTX 5060 Ti takes ", (us("stage_s", LAST), 0),
                         " µs a token of arithmetic and ", (us("copy_s", LAST), 0), " of its cable, the RTX 5080 ",
-                        (us("stage_s", FIRST), 0), " and ", (us("copy_s", FIRST), 0), "."),
-        },
-        table=Table("Tokens a second", ("", "predicted", "measured", "error, %"), tuple(map(_row, WAYS))),
-    )
+                        (us("stage_s", FIRST), 0), " and ", (us("copy_s", FIRST), 0), ".")},
+        table=Table("Tokens a second", ("", "predicted", "measured", "error, %"), tuple(map(_row, WAYS))))

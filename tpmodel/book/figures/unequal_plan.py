@@ -4,10 +4,9 @@ from ...formula import ops
 from ...formula.units import GB
 from ...planner.evidence import article2 as a2
 from ...planner.evidence.unequal import CARDS, LINK, MODEL, batch
-from ..live import (Axes, Curve, Figure, Label, Line, Marker, Slider, Table, holding, quantity, rows, slider,
-                    template)
+from ..live import Axes, Curve, Figure, Label, Line, Marker, Slider, Table, holding, quantity, rows, slider, template
 from .options import share
-from .unequal import GIVEN, MACHINE, RECIPES, SHAPE, layers_slider, link_slider, rate_slider, us
+from .unequal import MACHINE, RECIPES, SHAPE, TFLOP_PER_S, us
 
 RATIO = round(CARDS["5080"].bf16_flop_per_s / CARDS["5060"].bf16_flop_per_s, 2)
 OVER = tuple(float(n) for n in range(1, int(MODEL.layers)))
@@ -15,15 +14,10 @@ HELD = {"reported_first": CARDS["5080"].reported_bytes, "reported_last": CARDS["
         "last_flop_per_s": CARDS["5060"].bf16_flop_per_s}
 PAIRED = {"first_flop_per_s": lambda v: v.ratio * v.last_flop_per_s}
 
-
 # what each card holds: its layers; the first the embedding table and the display, too
 first = holding(stage_layers="first_layers", tables=1.0, reported_bytes="reported_first")
 last = holding(stage_layers="second_layers", tables=0.0, reported_bytes="reported_last", reserve_bytes=0.0)
 BOTH = (("first", "blue", first, "5080"), ("last", "green", last, "5060 Ti"))
-
-
-def _ratio_slider(most):
-    return slider("ratio", "Speed of the first card, of the second", 0.5, most, RATIO, per_decade=40)
 
 
 def unequal_memory():
@@ -32,12 +26,11 @@ def unequal_memory():
         name="unequal-memory", title="How many layers can the first card take?",
         caption="Memory in use on each card. Squares: measured peaks at 17/17 and 20/14. Dashed: what each may hold.",
         controls=(
-            layers_slider(20),
-            _ratio_slider(5),
+            slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, 20, step=1, whole=True),
+            slider("ratio", "Speed of the first card, of the second", 0.5, 5, RATIO, per_decade=40),
             slider("reserve_bytes", "Taken before the start (display)", 0, 4, 1.3, "GiB", step=0.1),
             slider("overhead_bytes", "Activations and buffers", 0.5, 5, 2.1, "GiB", step=0.1),
-            share(0.5, 0.9),
-        ),
+            share(0.5, 0.9)),
         constants=SHAPE | HELD,
         recipes=PAIRED | {
             "second_layers": RECIPES["second_layers"],
@@ -50,8 +43,7 @@ def unequal_memory():
             "best_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, v.layers),
             "best_second_layers": lambda v: v.layers - v.best_layers,
             "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # none: beyond the axis
-            "balance_second": lambda v: v.layers - v.balance_layers,
-        },
+            "balance_second": lambda v: v.layers - v.balance_layers},
         axes=(Axes("layers on the first card", "GiB in use", (0, 34), (0, 20), legend=2),),
         size=(4.6, 3.2),
         marks=(
@@ -64,8 +56,7 @@ def unequal_memory():
             Line("chosen", "first_layers", 0, "first_layers", 20, "gray"),
             Line("fastest", "shown_layers", 0, "shown_layers", 20, "purple", "fastest split", dashed=True),
             *(Marker(f"{name}-here", "first_layers", quantity("in_use_bytes/GIB", card), color)
-              for name, color, card, _ in BOTH),
-        ),
+              for name, color, card, _ in BOTH)),
         readouts={
             "here": ("{first_layers:0}/{second_layers:0}: ", *template("{in_use_bytes/GIB:2} and ", first),
                      *template("{in_use_bytes/GIB:2} GiB in use; weights ", last),
@@ -73,22 +64,17 @@ def unequal_memory():
             "room": (*template("Room for {room:0} layers on the first card and ", first),
                      *template("{room:0} on the second", last),
                      "{fit?: too few for |. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}."),
-            "balance": "Both cards would work equally long at {balance_layers:1}/{balance_second:1}.",
-        },
+            "balance": "Both cards would work equally long at {balance_layers:1}/{balance_second:1}."},
         table=Table("GiB on each card", ("", "first", "last"), rows(
             (first, last),
             ("weights", "{stage_bytes/GIB:2}"), ("in use", "{in_use_bytes/GIB:2}"),
-            ("may hold", "{limit_bytes/GIB:2}"), ("layers that fit", "{room:0}"))),
-    )
+            ("may hold", "{limit_bytes/GIB:2}"), ("layers that fit", "{room:0}"))))
 
 
 # --- which of the two wins -----------------------------------------------------------------------
 
 RATIOS = tuple(float(f"{0.5 * 2 ** (i / 40):.4g}") for i in range(121))
 NO_LINK = 1e6  # GB/s, far beyond the axis: no link lets tensor parallelism win
-
-
-even = holding(first_layers=lambda v: v.layers / 2)
 
 
 def balanced(v):
@@ -106,13 +92,12 @@ def unequal_map():
         caption="Right of a curve tensor parallelism is faster than a pipeline split that way, "
                 "left of it the pipeline is.",
         controls=(
-            link_slider(1, 1000),
-            _ratio_slider(4),
-            layers_slider(20),
+            slider("link_bytes_per_s", "Link between the cards", 1, 1000, 4, "GB/s"),
+            slider("ratio", "Speed of the first card, of the second", 0.5, 4, RATIO, per_decade=40),
+            slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, 20, step=1, whole=True),
             Slider("batches", "Batches in a run", tuple(str(2**i) for i in range(11)), "16", whole=True),
-            rate_slider("last_flop_per_s", "5060", "Rate of the second card"),
-        ),
-        constants=MACHINE | batch(512) | {"mfu_frac": MODEL.mfu_frac}, given=GIVEN,
+            slider("last_flop_per_s", "Rate of the second card", 10, 500, TFLOP_PER_S["5060"], "TFLOP/s")),
+        constants=MACHINE | batch(512) | {"mfu_frac": MODEL.mfu_frac}, given=("busy_s",),
         recipes=RECIPES | PAIRED | {
             "even_s": "busy_s",
             "unhanded_s": lambda v: v.pipeline_s - v.handover_s,
@@ -120,28 +105,24 @@ def unequal_map():
             "meets": lambda v: ops.where(v.meeting_gb < NO_LINK, 1, 0),
             "tensor_tokens_per_s": lambda v: v.tokens / v.pass_s,
             "pipeline_tokens_per_s": lambda v: v.tokens / v.pipeline_s,
-            "tensor_wins": lambda v: ops.where(v.tensor_tokens_per_s > v.pipeline_tokens_per_s, 1, 0),
-        },
+            "tensor_wins": lambda v: ops.where(v.tensor_tokens_per_s > v.pipeline_tokens_per_s, 1, 0)},
         axes=(Axes("link, GB/s", "first card / second", (1, 1000), (0.5, 4), xlog=True, ylog=True, legend=2,
                    xticks=((1, "1"), (10, "10"), (100, "100"), (1000, "1000")),
                    yticks=((0.5, "½"), (1, "1"), (2, "2"), (4, "4"))),),
         size=(4.6, 3.4),
         marks=(
-            curve("even", even, "gray", "even split", dashed=True),
+            curve("even", holding(first_layers=lambda v: v.layers / 2), "gray", "even split", dashed=True),
             curve("balanced", balanced, "green", "balanced split"),
             curve("yours", None, "blue", "your split"),
             Marker("article", LINK.link_bytes_per_s / GB, RATIO, "gold", "article 2", shape="s"),
             Marker("here", "link_bytes_per_s/GB", "ratio", "red", "you"),
             Label("pp", 2.2, 3.3, ("pipeline",)),
-            Label("tp", 330, 0.6, ("tensor",)),
-        ),
+            Label("tp", 330, 0.6, ("tensor",))),
         readouts={
             "here": "Tensor parallel {tensor_tokens_per_s:0} tokens/s, pipeline {first_layers:0}/{second_layers:0} "
                     "{pipeline_tokens_per_s:0}: {tensor_wins?the pipeline wins.|tensor parallelism wins.}",
             "meeting": "{meets?No link lets tensor parallelism win against this split, not even |"
-                       "The two meet at a link of }{meeting_gb:0} GB/s.",
-        },
+                       "The two meet at a link of }{meeting_gb:0} GB/s."},
         table=Table("One token, µs", ("", "tensor", "pipeline"), (
             ("arithmetic, fill and drain", ((us("busy_s"), 1),), ((us("unhanded_s"), 1),)),
-            ("cable", ((us("communication_s"), 1),), ((us("handover_s"), 1),)))),
-    )
+            ("cable", ((us("communication_s"), 1),), ((us("handover_s"), 1),)))))

@@ -15,29 +15,12 @@ from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 from .marks import EDGE, place, text
 
 COLORS = {  # name -> what matplotlib draws; the page replaces it by a variable of live.css
-    "text": "#010203",
-    "blue": "#0b4a86",
-    "red": "#c4470f",
-    "green": "#35a47c",
-    "gold": "#d4a72c",
-    "purple": "#8b3f78",
-    "gray": "#7c828b",
-    "teal": "#1b8fa5",
-    "brown": "#6e4524",
-}
-INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    "text": "#010203", "blue": "#0b4a86", "red": "#c4470f", "green": "#35a47c", "gold": "#d4a72c",
+    "purple": "#8b3f78", "gray": "#7c828b", "teal": "#1b8fa5", "brown": "#6e4524"}
 STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "tpmodel",
-    "path.simplify": False,
-    "font.size": 12,
-    "axes.titlesize": 12,
-    "legend.fontsize": 10.5,
-    "xtick.labelsize": 11,
-    "ytick.labelsize": 11,
-    "axes.linewidth": 0.8,
-    **dict.fromkeys(INKED, COLORS["text"]),
-}
+    "svg.fonttype": "none", "svg.hashsalt": "tpmodel", "path.simplify": False, "axes.linewidth": 0.8,
+    "font.size": 12, "axes.titlesize": 12, "legend.fontsize": 10.5, "xtick.labelsize": 11, "ytick.labelsize": 11}
+STYLE |= {f"{what}color": COLORS["text"] for what in ("text.", "axes.edge", "axes.label", "xtick.", "ytick.")}
 
 
 def draw(figure, values=None, readouts=True):

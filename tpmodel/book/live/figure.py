@@ -11,47 +11,37 @@ from functools import cached_property
 from ...formula.tree import Node, as_node
 from ...formula.view import View
 from . import marks as m
+from .page import fragment
 
 PAGE_VARIABLE = "TPMODEL_LIVE"  # "page" while the book is built; "still" for pictures without widgets
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the book.
+    """A figure of the book."""
 
-    name : id on the page, words joined by hyphens
-    title, caption : texts
-    controls : Slider and Choice; each sets one or more names of the view
-    constants : names that no control sets
-    recipes : name -> function of the view, or another name: quantities of this figure that no formula gives
-    given : names of formulas whose values the figure holds
-    presets : words -> texts of the controls that differ from their starts; the first is the start
-    axes, marks, table : the drawing, and a Table of texts below it
-    readouts : name -> parts of a line of text above the drawing
-    """
-
-    name: str
+    name: str  # id on the page, words joined by hyphens
     title: str
     caption: str
-    controls: tuple
+    controls: tuple  # Slider and Choice; each sets one or more names of the view
     axes: tuple
     marks: tuple
-    table: m.Table
-    constants: dict = field(default_factory=dict)
-    recipes: dict = field(default_factory=dict)
-    given: tuple = ()
-    presets: dict = field(default_factory=dict)
-    readouts: dict = field(default_factory=dict)
+    table: m.Table  # below the drawing
+    constants: dict = field(default_factory=dict)  # names that no control sets
+    recipes: dict = field(default_factory=dict)  # name -> function of the view, or another name: what no formula gives
+    given: tuple = ()  # names of formulas whose values the figure holds
+    presets: dict = field(default_factory=dict)  # words -> texts that differ from the start; the first is the start
+    readouts: dict = field(default_factory=dict)  # name -> parts of a line of text above the drawing
     size: tuple = (4.6, 2.8)
 
     def texts(self, values=None):
         """The text state of every control: the defaults, replaced by `values` (texts, or numbers in base units)."""
-        values, state = values or {}, {control.name: control.start for control in self.controls}
-        for name in values:
+        state = {control.name: control.start for control in self.controls}
+        for name in values or {}:
             if name not in state:
                 raise ValueError(f"figure {self.name} has no control {name!r}; it has {', '.join(state)}")
         for control in self.controls:
-            if control.name in values:
+            if values and control.name in values:
                 state[control.name] = control.text(values[control.name])
                 control.value(state[control.name])
         return state
@@ -77,16 +67,14 @@ class Figure:
         state = self.texts(values)
         for control in self.controls:
             given = (values or {}).get(control.name)
-            exact = isinstance(given, (int, float)) and not isinstance(given, bool)
-            numbers.update({control.name: float(given)} if exact else control.value(state[control.name]))
+            exact = isinstance(given, (int, float))
+            numbers |= {control.name: float(given)} if exact else control.value(state[control.name])
         return View(numbers, self.recipes, self.given)
 
     @cached_property
     def recorded(self):
         """The same figure as trees: name of a mark or text -> its Nodes; unknown names fail here."""
-        held = {name: Node("name", name) for name in self.view().names()}
-        view = View(held, self.recipes, self.given)
-        found = {}
+        view, found = View({name: Node("name", name) for name in self.view().names()}, self.recipes, self.given), {}
         for mark in self.marks:
             here = view.extended(**{mark.over: Node("name", mark.over)}) if mark.kind == "curve" else view
             found[mark.name] = [as_node(m.place(part, here)) for part in mark.parts()]
@@ -116,8 +104,8 @@ class Figure:
 
     def cell(self, row, column, values=None):
         """The text of the table's cell under `column`, in the row that begins with `row`."""
-        place = [cells[0] for cells in self.table.rows].index(row), self.table.head.index(column)
-        return self.shown_texts(values)["cell-{}-{}".format(*place)]
+        number = [cells[0] for cells in self.table.rows].index(row)
+        return self.shown_texts(values)[f"cell-{number}-{self.table.head.index(column)}"]
 
     def draw(self, values=None):
         """The matplotlib figure for these values of the controls; marks carry ids, readouts stand above."""
@@ -127,9 +115,7 @@ class Figure:
 
     def page(self):
         """The live HTML: inputs, readouts, the SVG, the table, and the marks as JavaScript."""
-        from . import page
-
-        return page.fragment(self)
+        return fragment(self)
 
     def describe(self, values=None):
         """The figure as plain text: settings, readouts, table. The same in every run."""

@@ -10,13 +10,11 @@ from . import drawing
 def bundle(figure, widgets=True):
     """The mime bundle for a notebook: widgets, the default figure as PNG, and its stable text."""
     found = {"text/plain": figure.describe(), "image/png": base64.b64encode(png(figure)).decode()}
-    if not widgets:
-        return found
     try:
-        view = widget(figure)._repr_mimebundle_()
+        shown = widget(figure)._repr_mimebundle_() if widgets else {}
     except ImportError:
-        return found
-    return {**found, **{key: view[key] for key in view if key.startswith("application/")}}
+        shown = {}
+    return found | {key: shown[key] for key in shown if key.startswith("application/")}
 
 
 def png(figure, values=None):

@@ -32,7 +32,7 @@ class Axes:
 
 @dataclass(frozen=True)
 class Mark:
-    """Anything that is drawn: its id in the figure, and the number of its axes."""
+    """Anything that is drawn, under its id in the figure, on the axes of this number."""
 
     name: str
     axes: int = field(default=0, kw_only=True)
@@ -53,7 +53,6 @@ class Box(Mark):
     color: str
     label: str = ""
     ghost: bool = False
-
     kind, places = "box", ("x0", "y0", "x1", "y1")
 
 
@@ -83,7 +82,6 @@ class Line(Mark):
     label: str = ""
     dashed: bool = False
     arrow: bool = False
-
     kind, places = "line", ("x0", "y0", "x1", "y1")
 
 
@@ -98,7 +96,6 @@ class Curve(Mark):
     label: str = ""
     x: object = None
     dashed: bool = False
-
     kind = "curve"
 
     def parts(self):
@@ -114,7 +111,6 @@ class Marker(Mark):
     color: str
     label: str = ""
     shape: str = "o"
-
     kind, places = "marker", ("x", "y")
 
 
@@ -128,7 +124,6 @@ class Label(Mark):
     size: float = 10.5
     color: str = "text"
     align: str = "center"
-
     kind, places = "label", ("x", "y")
 
 

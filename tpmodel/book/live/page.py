@@ -2,16 +2,18 @@
 
 import json
 from html import escape
+from itertools import count
 
 from ...formula import printers
 from ...formula.tree import calls
-from . import drawing
 
 TALL = 4.0  # inches; a taller picture does not stay in view while the controls scroll on a phone
 
 
 def fragment(figure):
     """The `<figure class="tp-live">` of a page and the script that registers its functions."""
+    from . import drawing
+
     picture, transforms = drawing.svg(figure)
     shown = figure.shown_texts()
     spec = escape(_json({
@@ -89,17 +91,17 @@ def _control(figure, control, shown):
 
 
 def script(figure):
-    """The figure's functions, registered for live.js: for all numbers, for each curve, and the texts that print them."""
+    """The figure's functions, registered for live.js: for all numbers, for each curve, and for the texts."""
     recorded = figure.recorded
     used = {formula.__name__: formula for nodes in recorded.values() for node in nodes for formula in calls(node)}
     numbers, marks, texts = [], [], []
     for mark in figure.marks:
+        at = len(numbers)
         if mark.kind == "curve":
-            curve = printers.javascript_curve(mark.over, recorded[mark.name])
-            marks.append(f'["{mark.name}", "curve", {mark.axes}, {curve}, {json.dumps(mark.samples)}]')
+            at = f"{printers.javascript_curve(mark.over, recorded[mark.name])}, {json.dumps(mark.samples)}"
         else:
-            marks.append(f'["{mark.name}", "{mark.kind}", {mark.axes}, {len(numbers)}]')
             numbers += recorded[mark.name]
+        marks.append(f'["{mark.name}", "{mark.kind}", {mark.axes}, {at}]')
     for name, parts in figure.all_texts.items():
         if recorded[name]:
             texts.append(f'["{name}", {_text(parts, len(numbers))}]')
@@ -115,12 +117,7 @@ def script(figure):
 
 def _text(parts, first):
     """A function of all numbers that prints one text; its own begin at index `first`."""
-    shown = []
-    for part in parts:
-        if isinstance(part, str):
-            shown.append(_json(part))
-        else:
-            how = part[1]
-            shown.append(f"{_json(how)}[n[{first}]]" if isinstance(how, tuple) else f"fixed(n[{first}], {how})")
-            first += 1
+    at = count(first)
+    number = lambda how, n: f"{_json(how)}[{n}]" if isinstance(how, tuple) else f"fixed({n}, {how})"
+    shown = (_json(part) if isinstance(part, str) else number(part[1], f"n[{next(at)}]") for part in parts)
     return "n => " + " + ".join(shown)
