@@ -69,9 +69,10 @@ def link_protocols():
             Curve("two", "message_bytes", MESSAGES, "protocol_allreduce_s", "blue", "two protocols"),
             *(Marker(f"point-{i}", f"size_{i}", f"seconds_{i}", "red", "" if i else "measured", "D")
               for i in range(SHOWN))),
+        recipes={"two_percent": _miss("protocol_allreduce_s"), "line_percent": _miss("allreduce_s")},
         readouts={
-            "miss": ("Away from the points on average: two protocols ", (_miss("protocol_allreduce_s"), 1),
-                     " %, one straight line ", (_miss("allreduce_s"), 1), " %."),
+            "miss": "Away from the points on average: two protocols {two_percent:1} %, "
+                    "one straight line {line_percent:1} %.",
             "token": template("One token's message, 10 KiB: {protocol_allreduce_s/US:1} µs, "
                               "by the straight line {allreduce_s/US:1} µs.", holding(message_bytes=10 * KIB))},
         table=Table("What the catalog says of links between two GPUs", ("link", "start, µs", "bulk, µs", "GB/s"),

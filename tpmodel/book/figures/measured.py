@@ -48,9 +48,8 @@ def decode_measured():
         size=(4.6, 4.4),
         marks=(Line("equal", RATES[0], RATES[0], RATES[1], RATES[1], "gray", "equal", dashed=True),
                *(dot(case, *LOOKS[case.engine]) for case in found)),
-        readouts={
-            "away": ("The model is ", (_mean(found, away), 0), " % away on average; ",
-                     (lambda v: _mean(found, close)(v) * len(found), 0),
-                     f" of {len(found)} dots lie within {100 * CLOSE:.0f} %.")},
+        recipes={"away": _mean(found, away), "close_dots": lambda v: _mean(found, close)(v) * len(found)},
+        readouts={"away": "The model is {away:0} % away on average; "
+                          f"{{close_dots:0}} of {len(found)} dots lie within {100 * CLOSE:.0f} %."},
         table=Table("By engine", ("", "runs", "away, %", "too fast by, %"),
                     (*(row(engine, group) for engine, group in groups.items()), row("all", found))))

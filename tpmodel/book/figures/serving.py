@@ -9,8 +9,7 @@ from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
-from ..live import (Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack,
-                    template)
+from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
 from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
                       STATES_BYTES, cache_format, gpus, latency, note)
 
@@ -26,7 +25,8 @@ RECIPES = PASS | {
     "tokens": "verify_tokens",
     "state_bytes": lambda v: (v.states_bytes + v.drafts * DRAFT_STATES_BYTES) / v.ranks,
     "drafting_s": lambda v: v.drafts * v.draft_s,
-    "gain": lambda v: v.confirmed_tokens_per_s / undrafted(v).decode_tokens_per_s,
+    "plain_tokens_per_s": lambda v: undrafted(v).decode_tokens_per_s,
+    "gain": lambda v: v.confirmed_tokens_per_s / v.plain_tokens_per_s,
     "loses": lambda v: ops.where(v.gain < 1, 1, 0)}
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "attention_s")
 
@@ -91,17 +91,17 @@ BOUND = holding(achieved_frac=1.0)
 def _verdict(v):
     """Where the measured rate lies: its place in VERDICTS."""
     measured = v.measured_tokens_per_s
-    inside = ops.where(measured >= LOW(v).confirmed_tokens_per_s, 2, 3)
-    above = ops.where(measured > HIGH(v).confirmed_tokens_per_s, 1, inside)
-    return ops.where(measured > BOUND(v).bound_tokens_per_s, 0, above)
+    inside = ops.where(measured >= v.low_tokens_per_s, 2, 3)
+    above = ops.where(measured > v.high_tokens_per_s, 1, inside)
+    return ops.where(measured > v.bound_tokens_per_s, 0, above)
 
 
 def _blame(v):
     """Which term explains what the middle leaves: its place in BLAMED; with drafts the last two stand for any."""
     here, slow = MID(v), LOW(v)
-    by_all = ops.where(v.step_s <= slow.round_s, 3, 4)
+    by_all = ops.where(v.step_s <= v.low_s, 3, 4)
     by_link = ops.where(here.gap_allreduce_s * here.allreduces <= slow.communication_s, 2, by_all)
-    found = ops.where(here.unexplained_s < NOTHING_S, 0, ops.where(here.wait_s <= slow.gap_s, 1, by_link))
+    found = ops.where(here.unexplained_s < NOTHING_S, 0, ops.where(v.wait_s <= slow.gap_s, 1, by_link))
     return ops.where(v.drafts > 0, ops.where(found > 3, 6, ops.where(found > 0, 5, 0)), found)
 
 
@@ -118,9 +118,7 @@ BLAMED = ("nothing to explain.", "the engine's wait alone may explain it.",
 
 def alarm():
     """A measured rate beside the low end of the model for its engine, as a calculator."""
-    limit = quantity("round_s/MS", LOW)
-    row = lambda words, at, step="round_s", rate="confirmed_tokens_per_s": (
-        words, template(f"{{{step}/MS:1}}", at), template(f"{{{rate}:1}}", at))
+    model = (("low", LOW), ("mid", MID), ("high", HIGH))
     return Figure(
         name="alarm", title="Is my speed what it should be?",
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
@@ -139,32 +137,32 @@ def alarm():
         constants=SHAPE, given=GIVEN,
         recipes=RECIPES | {
             "step_s": lambda v: v.round_tokens / v.measured_tokens_per_s,
-            "bound_s": lambda v: v.weight_read_s + v.kv_read_s,
+            "measured_s": "step_s",
+            "bound_s": lambda v: BOUND(v).weight_read_s + BOUND(v).kv_read_s,
             "bound_tokens_per_s": lambda v: v.round_tokens / v.bound_s,
             "ratio": lambda v: v.measured_tokens_per_s / v.bound_tokens_per_s,
-            "wait_s": lambda v: ops.maximum(0, v.gap_s + v.unexplained_s),
-            "more_s": lambda v: ops.maximum(0, v.unexplained_s),
+            **{f"{end}_s": quantity("round_s", at) for end, at in model},
+            **{f"{end}_tokens_per_s": quantity("confirmed_tokens_per_s", at) for end, at in model},
+            "more_s": lambda v: ops.maximum(0, MID(v).unexplained_s),
+            "wait_s": lambda v: ops.maximum(0, MID(v).gap_s + MID(v).unexplained_s),
+            "each_s": quantity("gap_allreduce_s", MID),
             "verdict": _verdict, "blame": _blame},
         axes=(Axes("time of one step, ms", xlim=(0, AXIS_MS), ylim=(-2.5, 0.5), legend=3,
                    yticks=((0, "yours"), (-1, "middle"), (-2, "low end"))),),
         size=(4.6, 3.2),
         marks=(bar("measured", 0, 0, "step_s/MS", "purple", "measured"),
                *stack(-1, PARTS, MID, "mid-{}"), *stack(-2, PARTS, LOW, "low-{}", ghost=True),
-               Line("limit", limit, -2.5, limit, 0.5, "purple", dashed=True)),
+               Line("limit", "low_s/MS", -2.5, "low_s/MS", 0.5, "purple", dashed=True)),
         readouts={
-            "verdict": ("{measured_tokens_per_s:1} tokens/s, ",
-                        *template("{round_tokens:2} a step, where the model says {confirmed_tokens_per_s:1}", LOW),
-                        *template(" to {confirmed_tokens_per_s:1}", HIGH), f": {{verdict?{'|'.join(VERDICTS)}}}."),
-            "gap": (*template("The middle leaves {more_s/MS:1} ms a step. As a wait of the engine that makes "
-                              "{wait_s/MS:1} ms, as all-reduces {gap_allreduce_s/US:1} µs each: ", MID),
-                    f"{{blame?{'|'.join(BLAMED)}}}"),
-            "ratio": template("{ratio:2}× the bound of {bound_tokens_per_s:1} tokens/s, "
-                              "which reads alone would reach.", BOUND)},
-        table=Table("The step", ("", "ms", "tokens/s"), (
-            row("measured", None, "step_s", "measured_tokens_per_s"),
-            row("the bound", BOUND, "bound_s", "bound_tokens_per_s"),
-            row("the model, high end", HIGH), row("the model, middle", MID),
-            row("the model, low end: the alarm", LOW))))
+            "verdict": "{measured_tokens_per_s:1} tokens/s, {round_tokens:2} a step, where the model says "
+                       f"{{low_tokens_per_s:1}} to {{high_tokens_per_s:1}}: {{verdict?{'|'.join(VERDICTS)}}}.",
+            "gap": "The middle leaves {more_s/MS:1} ms a step. As a wait of the engine that makes {wait_s/MS:1} ms, "
+                   f"as all-reduces {{each_s/US:1}} µs each: {{blame?{'|'.join(BLAMED)}}}",
+            "ratio": "{ratio:2}× the bound of {bound_tokens_per_s:1} tokens/s, which reads alone would reach."},
+        table=Table("The step", ("", "ms", "tokens/s"), tuple(
+            (words, f"{{{name}_s/MS:1}}", f"{{{name}_tokens_per_s:1}}") for words, name in (
+                ("measured", "measured"), ("the bound", "bound"), ("the model, high end", "high"),
+                ("the model, middle", "mid"), ("the model, low end: the alarm", "low")))))
 
 
 # --- what do drafts gain? ------------------------------------------------------------------------
@@ -172,7 +170,6 @@ def alarm():
 def speculation():
     """Tokens/s against the number of drafts."""
     samples, counts = tuple(float(k) for k in range(MOST_DRAFTS + 1)), (0, 1, 2, 3, 5)
-    plain = quantity("decode_tokens_per_s", undrafted)
     return Figure(
         name="speculation", title="What do drafts gain?",
         caption="Confirmed tokens/s against tokens drafted a round. "
@@ -188,14 +185,15 @@ def speculation():
         presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(
-            Curve("free", "drafts", samples, lambda v: plain(v) * v.round_tokens, "gray", "drafts for nothing",
-                  dashed=True),
-            Line("plain", 0, plain, MOST_DRAFTS, plain, "green", "no drafts", dashed=True),
+            Curve("free", "drafts", samples, lambda v: v.plain_tokens_per_s * v.round_tokens, "gray",
+                  "drafts for nothing", dashed=True),
+            Line("plain", 0, "plain_tokens_per_s", MOST_DRAFTS, "plain_tokens_per_s", "green", "no drafts",
+                 dashed=True),
             Curve("confirmed", "drafts", samples, "confirmed_tokens_per_s", "blue", "confirmed"),
             Marker("here", "drafts", "confirmed_tokens_per_s", "purple", "yours")),
         readouts={
-            "rate": ("{confirmed_tokens_per_s:1} tokens/s, {gain:2}× plain decoding at ", (plain, 1),
-                     " tokens/s{loses?.|: the drafts cost more than they gain.}"),
+            "rate": "{confirmed_tokens_per_s:1} tokens/s, {gain:2}× plain decoding at {plain_tokens_per_s:1} tokens/s"
+                    "{loses?.|: the drafts cost more than they gain.}",
             "round": "{round_tokens:2} tokens a round of {round_s/MS:1} ms: "
                      "verify {working_s/MS:1}, drafts {drafting_s/MS:1}, wait {gap_s/MS:1}. "
                      "{allreduces_per_confirmed_token:0} all-reduces a confirmed token."},

@@ -1,12 +1,12 @@
 """Two unequal cards: memory of each stage, and where tensor or pipeline parallelism wins."""
 
 from ...formula import ops
-from ...formula.units import GB
+from ...formula.units import GB, US
 from ...planner.evidence import article2 as a2
 from ...planner.evidence.unequal import CARDS, LINK, MODEL, batch
-from ..live import Axes, Curve, Figure, Label, Line, Marker, Slider, Table, holding, quantity, rows, slider, template
+from ..live import Axes, Curve, Figure, Label, Line, Marker, Slider, Table, holding, quantity, slider
 from .options import share
-from .unequal import MACHINE, RECIPES, SHAPE, TFLOP_PER_S, us
+from .unequal import MACHINE, RECIPES, SHAPE, TFLOP_PER_S
 
 RATIO = round(CARDS["5080"].bf16_flop_per_s / CARDS["5060"].bf16_flop_per_s, 2)
 OVER = tuple(float(n) for n in range(1, int(MODEL.layers)))
@@ -14,10 +14,10 @@ HELD = {"reported_first": CARDS["5080"].reported_bytes, "reported_last": CARDS["
         "last_flop_per_s": CARDS["5060"].bf16_flop_per_s}
 PAIRED = {"first_flop_per_s": lambda v: v.ratio * v.last_flop_per_s}
 
-# what each card holds: its layers; the first the embedding table and the display, too
-first = holding(stage_layers="first_layers", tables=1.0, reported_bytes="reported_first")
-last = holding(stage_layers="second_layers", tables=0.0, reported_bytes="reported_last", reserve_bytes=0.0)
-BOTH = (("first", "blue", first, "5080"), ("last", "green", last, "5060 Ti"))
+STAGES = {  # what each card holds: its layers; the first the embedding table and the display, too
+    "first": holding(stage_layers="first_layers", tables=1.0, reported_bytes="reported_first"),
+    "last": holding(stage_layers="second_layers", tables=0.0, reported_bytes="reported_last", reserve_bytes=0.0)}
+BOTH = (("first", "blue", "5080"), ("last", "green", "5060 Ti"))
 
 
 def unequal_memory():
@@ -37,9 +37,11 @@ def unequal_memory():
             "in_use_bytes": lambda v: v.stage_bytes + v.overhead_bytes + v.reserve_bytes,
             "limit_bytes": lambda v: v.usable_bytes + v.reserve_bytes,
             "room": lambda v: ops.minimum(v.layers - 1, v.room_layers),
-            "most_layers": lambda v: first(v).room,
-            "least_layers": lambda v: ops.maximum(1, v.layers - last(v).room),
-            "fit": lambda v: ops.where(first(v).room + last(v).room < v.layers, 0, 1),
+            **{f"{stage}_{name}": quantity(name, at) for stage, at in STAGES.items()
+               for name in ("in_use_bytes", "limit_bytes", "stage_bytes", "room")},
+            "most_layers": "first_room",
+            "least_layers": lambda v: ops.maximum(1, v.layers - v.last_room),
+            "fit": lambda v: ops.where(v.first_room + v.last_room < v.layers, 0, 1),
             "best_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, v.layers),
             "best_second_layers": lambda v: v.layers - v.best_layers,
             "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # none: beyond the axis
@@ -47,28 +49,25 @@ def unequal_memory():
         axes=(Axes("layers on the first card", "GiB in use", (0, 34), (0, 20), legend=2),),
         size=(4.6, 3.2),
         marks=(
-            *(Curve(name, "first_layers", OVER, quantity("in_use_bytes/GIB", card), color, f"{name}: RTX {model}")
-              for name, color, card, model in BOTH),
-            *(Line(f"{name}-limit", 0, limit, 34, limit, color, f"{name} may hold", dashed=True)
-              for name, color, card, _ in BOTH for limit in (quantity("limit_bytes/GIB", card),)),
+            *(Curve(stage, "first_layers", OVER, f"{stage}_in_use_bytes/GIB", color, f"{stage}: RTX {model}")
+              for stage, color, model in BOTH),
+            *(Line(f"{stage}-limit", 0, f"{stage}_limit_bytes/GIB", 34, f"{stage}_limit_bytes/GIB", color,
+                   f"{stage} may hold", dashed=True) for stage, color, _ in BOTH),
             *(Marker(f"peak-{layers}-{i}", layers, a2.measured(f"vram_{way}_{i}") / 1024, color, shape="s")
-              for i, (_, color, *_) in enumerate(BOTH) for layers, way in ((17, "pp1717"), (20, "pp2014"))),
+              for i, (_, color, _) in enumerate(BOTH) for layers, way in ((17, "pp1717"), (20, "pp2014"))),
             Line("chosen", "first_layers", 0, "first_layers", 20, "gray"),
             Line("fastest", "shown_layers", 0, "shown_layers", 20, "purple", "fastest split", dashed=True),
-            *(Marker(f"{name}-here", "first_layers", quantity("in_use_bytes/GIB", card), color)
-              for name, color, card, _ in BOTH)),
+            *(Marker(f"{stage}-here", "first_layers", f"{stage}_in_use_bytes/GIB", color) for stage, color, _ in BOTH)),
         readouts={
-            "here": ("{first_layers:0}/{second_layers:0}: ", *template("{in_use_bytes/GIB:2} and ", first),
-                     *template("{in_use_bytes/GIB:2} GiB in use; weights ", last),
-                     *template("{stage_bytes/GIB:2} and ", first), *template("{stage_bytes/GIB:2} GiB.", last)),
-            "room": (*template("Room for {room:0} layers on the first card and ", first),
-                     *template("{room:0} on the second", last),
-                     "{fit?: too few for |. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}."),
+            "here": "{first_layers:0}/{second_layers:0}: {first_in_use_bytes/GIB:2} and {last_in_use_bytes/GIB:2} GiB "
+                    "in use; weights {first_stage_bytes/GIB:2} and {last_stage_bytes/GIB:2} GiB.",
+            "room": "Room for {first_room:0} layers on the first card and {last_room:0} on the second"
+                    "{fit?: too few for |. Fastest in a long run: }{best_layers:0}/{best_second_layers:0}.",
             "balance": "Both cards would work equally long at {balance_layers:1}/{balance_second:1}."},
-        table=Table("GiB on each card", ("", "first", "last"), rows(
-            (first, last),
-            ("weights", "{stage_bytes/GIB:2}"), ("in use", "{in_use_bytes/GIB:2}"),
-            ("may hold", "{limit_bytes/GIB:2}"), ("layers that fit", "{room:0}"))))
+        table=Table("GiB on each card", ("", "first", "last"), tuple(
+            (words, f"{{first_{name}}}", f"{{last_{name}}}") for words, name in (
+                ("weights", "stage_bytes/GIB:2"), ("in use", "in_use_bytes/GIB:2"),
+                ("may hold", "limit_bytes/GIB:2"), ("layers that fit", "room:0")))))
 
 
 # --- which of the two wins -----------------------------------------------------------------------
@@ -100,7 +99,7 @@ def unequal_map():
         constants=MACHINE | batch(512) | {"mfu_frac": MODEL.mfu_frac}, given=("busy_s",),
         recipes=RECIPES | PAIRED | {
             "even_s": "busy_s",
-            "unhanded_s": lambda v: v.pipeline_s - v.handover_s,
+            "unhanded_us": lambda v: (v.pipeline_s - v.handover_s) / v.tokens / US,
             "meeting_gb": lambda v: ops.where(v.meeting_bytes_per_s > 0, v.meeting_bytes_per_s / GB, NO_LINK),
             "meets": lambda v: ops.where(v.meeting_gb < NO_LINK, 1, 0),
             "tensor_tokens_per_s": lambda v: v.tokens / v.pass_s,
@@ -124,5 +123,5 @@ def unequal_map():
             "meeting": "{meets?No link lets tensor parallelism win against this split, not even |"
                        "The two meet at a link of }{meeting_gb:0} GB/s."},
         table=Table("One token, µs", ("", "tensor", "pipeline"), (
-            ("arithmetic, fill and drain", ((us("busy_s"), 1),), ((us("unhanded_s"), 1),)),
-            ("cable", ((us("communication_s"), 1),), ((us("handover_s"), 1),)))))
+            ("arithmetic, fill and drain", "{busy_us:1}", "{unhanded_us:1}"),
+            ("cable", "{communication_us:1}", "{handover_us:1}"))))
