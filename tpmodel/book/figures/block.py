@@ -7,7 +7,6 @@ from ..live import Axes, Box, Choice, Figure, Label, Line, Slider, Table, bar, h
 from .options import formats, gpus
 
 ALL, ARTICLE = "every collective, bytes sent", "the article's: its payloads"
-COUNTS = {ALL: {"counts_all": 1}, ARTICLE: {"counts_all": 0}}
 WAYS = {"megatron": "Megatron", "naive_a": "naive A", "naive_b": "naive B"}
 CUTS = {"megatron": "columns then rows", "naive_a": "columns then columns", "naive_b": "rows then rows"}
 LANES = ((0.0, 155.0), (166.0, 321.0))  # left and right edge: GPU 1, the others
@@ -23,9 +22,15 @@ STEPS = (  # name, colour, words; what is red joins the GPUs
     ("down", "gold", "down: {own_intermediate:0} rows"), ("second", "red", "ALL-REDUCE: {message_bytes:0} B"),
     ("end", "gray", "add: all {hidden:0}"))
 
-
 INNER = holding(hidden="intermediate")  # the vector that travels is as wide as the FFN inside
-BYTES_OF = {  # what each way moves, counted in full and as the article counts; each GPU's share in full is a formula
+
+
+def _counted(full, article):
+    """One of two names, as the count is chosen."""
+    return lambda v: ops.where(v.counts_all > 0, getattr(v, full), getattr(v, article))
+
+
+RECIPES = {  # what each way moves, counted in full and as the article counts; each GPU's share in full is a formula
     "message_bytes": "allreduce_payload_bytes",
     "inner_bytes": quantity("message_bytes", INNER),
     "megatron_payload_bytes": "message_bytes",
@@ -36,21 +41,14 @@ BYTES_OF = {  # what each way moves, counted in full and as the article counts; 
     "naive_b_article_payload_bytes": lambda v: 2 * v.message_bytes,
     "megatron_article_wire_bytes": "megatron_wire_bytes",
     "naive_a_article_wire_bytes": quantity("gather_wire_bytes", INNER),
-    "naive_b_article_wire_bytes": lambda v: 2 * v.allreduce_wire_bytes}
-
-
-def _recipes():
-    """BYTES_OF, and of each way its bytes by the count chosen, what it is compared by, and ratios to Megatron's."""
-    found = dict(BYTES_OF)
-    chosen = lambda full, article: lambda v: ops.where(v.counts_all > 0, getattr(v, full), getattr(v, article))
-    ratio = lambda name, way: lambda v: getattr(v, f"{way}_{name}") / getattr(v, f"megatron_{name}")
-    for way in WAYS:
-        for part in ("payload", "wire"):
-            found[f"{way}_{part}_shown"] = chosen(f"{way}_{part}_bytes", f"{way}_article_{part}_bytes")
-        found[f"{way}_compared"] = chosen(f"{way}_wire_bytes", f"{way}_article_payload_bytes")
-        for name in ("compared", "wire_bytes", "article_payload_bytes"):
-            found[f"{way}_{name}_ratio"] = ratio(name, way)
-    return found
+    "naive_b_article_wire_bytes": lambda v: 2 * v.allreduce_wire_bytes,
+    "own_intermediate": lambda v: v.intermediate / v.ranks,
+    "others": lambda v: ops.where(v.ranks < 3, 0, ops.where(v.ranks < 5, 1, 2)),
+    **{f"{way}_{part}_shown": _counted(f"{way}_{part}_bytes", f"{way}_article_{part}_bytes")
+       for way in WAYS for part in ("payload", "wire")},
+    **{f"{way}_compared": _counted(f"{way}_wire_bytes", f"{way}_article_payload_bytes") for way in WAYS},
+    **{f"{way}_{name}_ratio": lambda v, way=way, name=name: getattr(v, f"{way}_{name}") / getattr(v, f"megatron_{name}")
+       for way in WAYS for name in ("compared", "wire_bytes", "article_payload_bytes")}}
 
 
 def _flow():
@@ -85,11 +83,11 @@ def block_flow():
     """Figure 2, live."""
     row = lambda label, name, form: (label, *(form.replace("?", f"{way}_{name}") for way in WAYS))
     return Figure(
-        name="block-flow", title="One transformer block, split.",
+        name="block-flow", title="One transformer block, split.", size=(4.6, 6.0),
         caption="Blue: cut by columns; gold: cut by rows; red: the link. The norms before Q, K, V and gate, up "
                 "run whole on each GPU. Bars, on a log scale: one FFN, cut in three ways.",
         controls=(
-            Choice("accounting", "Count", COUNTS, ALL),
+            Choice("accounting", "Count", {ALL: {"counts_all": 1}, ARTICLE: {"counts_all": 0}}, ALL),
             gpus(2, 4, 8),
             Slider("tokens", "Tokens in the pass", tuple(str(2**i) for i in range(14)), "1", "tokens", whole=True),
             slider("hidden", "Hidden size", 1024, 16384, MODEL.hidden, step=256, whole=True),
@@ -97,13 +95,9 @@ def block_flow():
             Choice("activation_dtype", "Activations sent as", formats("element_bytes", "BF16", "FP8"), "BF16")),
         presets={"article 1's block, every collective counted": {},
                  "article 1's block, as it counts: payloads": {"accounting": ARTICLE}},
-        constants={"layers": 1},
-        recipes=_recipes() | {
-            "own_intermediate": lambda v: v.intermediate / v.ranks,
-            "others": lambda v: ops.where(v.ranks < 3, 0, ops.where(v.ranks < 5, 1, 2))},
+        constants={"layers": 1}, recipes=RECIPES,
         axes=(Axes(xlim=(-1, LANES[1][1] + 1), ylim=(-1, TOP + 16), bare=True, height=2.7),
               Axes("bytes for one FFN", xlim=BYTES, ylim=(-0.35, 2.7), xlog=True, yticks=((-0.35, ""),), legend=2)),
-        size=(4.6, 6.0),
         marks=(*_flow(), *_bars()),
         readouts={
             "block": "{allreduces:0} all-reduces of {message_bytes:0} B in the block: "

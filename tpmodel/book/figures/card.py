@@ -7,7 +7,7 @@ from ...formula import ops
 from ...formula.units import GB, GIB
 from ...planner.evidence.articles import GPU, MODEL, OVERHEAD
 from ...planner.evidence.blocks import article_plan
-from ..live import Axes, Choice, Figure, Label, Line, Table, holding, quantity, rows, slider, stack
+from ..live import Axes, Choice, Figure, Label, Line, Table, holding, rows, slider, stack
 from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, formats, gpus, share
 
 LOW, MIDDLE, HIGH = (f"{end / GIB:.10g}" for end in OVERHEAD.base_range)
@@ -21,14 +21,7 @@ MTP = {"off": {"mtp": 0, "drafts": 0}, **{f"BF16 layer, {words}": {"mtp": 1, "dr
 PARTS = (("weights", "blue", "weights", "own_weights_bytes"), ("mtp", "purple", "MTP layer", "own_mtp_bytes"),
          ("overhead", "gray", "overhead", "overhead_bytes"), ("state", "gold", "state", "state_pool_bytes"),
          ("kv", "green", "KV cache", "kv_cache_bytes"))  # name, colour, label, bytes on one card
-
-
-def _bars(row, view=None, suffix="", ghost=False):
-    """The parts in percent of the card."""
-    sizes = [quantity(size, view) for *_, size in PARTS]
-    end = lambda count: lambda v: reduce(add, (size(v) for size in sizes[:count]), 0) * 100 / v.vram_bytes
-    parts = [(name, color, label, end(count)) for count, (name, color, label, _) in enumerate(PARTS, 1)]
-    return stack(row, parts, name=f"{{}}{suffix}", ghost=ghost)
+BARS = [(name, color, label, f"{name}_percent") for name, color, label, _ in PARTS]
 
 
 def _verdict(v):
@@ -52,6 +45,9 @@ RECIPES = {
     "just_bytes": lambda v: ops.maximum(0, v.left_bytes + v.overhead_bytes),  # the overhead at which nothing is left
     "verdict": _verdict,
     "budget_percent": lambda v: 100 * v.utilisation_frac}
+for i, (name, *_) in enumerate(PARTS, 1):  # where a part ends: those below it and its own
+    RECIPES[f"{name}_percent"] = lambda v, parts=PARTS[:i]: (
+        reduce(add, (getattr(v, size) for *_, size in parts), 0) * 100 / v.vram_bytes)
 
 
 def card_memory():
@@ -81,8 +77,8 @@ def card_memory():
                    xticks=tuple((at, str(at)) for at in (0, 25, 50, 75, 100)),
                    yticks=((0, "yours"), *((row, f"{name} end") for name, row, _ in ENDS))),),
         marks=(
-            *_bars(0),
-            *(mark for name, row, view in ENDS for mark in _bars(row, view, f"-{name}", ghost=True)),
+            *stack(0, BARS),
+            *(mark for name, row, at in ENDS for mark in stack(row, BARS, at, f"{{}}-{name}", ghost=True)),
             Line("budget", "budget_percent", BOTTOM, "budget_percent", TOP, "red", "may be taken", dashed=True),
             Line("card", 100, BOTTOM, 100, TOP, "text", "card's end"),
             Label("budget-size", lambda v: v.budget_percent - 1.5, 0.68, "{budget_bytes/GIB:2} GiB", color="red",

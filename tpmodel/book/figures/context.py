@@ -15,7 +15,8 @@ REPORTED_GIB = f"{GPU.reported_bytes / GIB:.10g}"
 CONTEXTS = (32768, 131072, 262144)  # the rows of article 1, section 4.1
 XLIM, YLIM = (2048.0, 2.0**21), (2.0**-4, 2.0**6)
 SAMPLES = tuple(float(round(2 ** (11 + i / 8))) for i in range(81))
-BF16, FP8 = (holding(kv_element_bytes=DTYPE_BYTES[name]) for name in ("bf16", "fp8"))
+STORED = [(name, color, shape, holding(kv_element_bytes=DTYPE_BYTES[name]))
+          for name, color, shape in (("bf16", "red", "s"), ("fp8", "blue", "o"))]
 
 
 def _limit(v):
@@ -49,8 +50,6 @@ RECIPES = BLOCKS | {
 
 def context_budget():
     """Figure 5, live."""
-    crossing = lambda name, at, color, shape: Marker(
-        name, quantity("room_tokens", at), quantity("room_bytes/GIB", at), color, shape=shape)
     return Figure(
         name="context-budget", title="How long a context fits?",
         caption="Each line is what one sequence takes of one GPU. "
@@ -77,14 +76,14 @@ def context_budget():
                    xticks=tuple((n, _short(n)) for n in (4096, 16384, 65536, 262144, 1048576)),
                    yticks=((0.0625, "1/16"), (0.25, "1/4"), (1, "1"), (4, "4"), (16, "16"), (64, "64"))),),
         marks=(
-            Curve("bf16", "context_tokens", SAMPLES, quantity("taken_bytes/GIB", BF16), "red", "BF16 KV"),
-            Curve("fp8", "context_tokens", SAMPLES, quantity("taken_bytes/GIB", FP8), "blue", "FP8 KV"),
+            *(Curve(name, "context_tokens", SAMPLES, quantity("taken_bytes/GIB", at), color, f"{name.upper()} KV")
+              for name, color, _, at in STORED),
             Line("budget", XLIM[0], "kv_pool_bytes/GIB", XLIM[1], "kv_pool_bytes/GIB", "green", "budget", dashed=True),
             Line("native", "native_tokens", YLIM[0], "native_tokens", YLIM[1], "gray", "native limit", dashed=True),
             Line("largest", "longest_tokens", YLIM[0], "longest_tokens", "longest_bytes/GIB", "purple",
                  "largest context"),
-            crossing("bf16-full", BF16, "red", "s"),
-            crossing("fp8-full", FP8, "blue", "o")),
+            *(Marker(f"{name}-full", quantity("room_tokens", at), quantity("room_bytes/GIB", at), color, shape=shape)
+              for name, color, shape, at in STORED)),
         readouts={
             "largest": "{longest_tokens:0} tokens is the largest context: "
                        "{limit?the weights and buffers leave no room for a cache.|the memory is full there.|"
@@ -94,7 +93,7 @@ def context_budget():
             "budget": "{lacking?Budget for the KV cache|Weights and buffers are too much by} {apart_bytes/GIB:2} GiB "
                       "on each GPU ({typed?from the card|as typed}); one token takes {kv_bytes_per_token/KIB:1} KiB."},
         table=Table("On each GPU", ("", "BF16 KV", "FP8 KV"), rows(
-            (BF16, FP8),
+            [at for *_, at in STORED],
             ("KiB per token", "{kv_bytes_per_token/KIB:1}"),
             *((f"GiB at {tokens:,} tokens", f"{{taken_{tokens}_bytes/GIB:2}}") for tokens in CONTEXTS),
             ("tokens that fit", "{room_tokens:0}"), ("largest context, tokens", "{longest_tokens:0}"))))

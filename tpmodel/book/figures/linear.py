@@ -82,7 +82,7 @@ def _words():
 def two_cuts():
     """Figure 1, live."""
     return Figure(
-        name="two-cuts", title="Two ways to cut a weight matrix.",
+        name="two-cuts", title="Two ways to cut a weight matrix.", size=(4.6, 5.5),
         caption="y = xW, one colour a GPU. Below, on a log scale: the bytes that stay on a GPU, "
                 "and those that it sends for one token.",
         controls=(
@@ -91,11 +91,9 @@ def two_cuts():
             slider("out_elements", "Output size: columns of W", 512, 32768, MODEL.intermediate, step=512, whole=True),
             Choice("weight_dtype", "Weights stored as", WEIGHT_DTYPES, "BF16")),
         presets={"article 1: the gate matrix of Qwen3.8-27B, two GPUs": {}},
-        constants={"tokens": 1, "activation_bytes": MODEL.element_bytes},
-        recipes=RECIPES,
+        constants={"tokens": 1, "activation_bytes": MODEL.element_bytes}, recipes=RECIPES,
         axes=(Axes(xlim=(0, WIDTH), ylim=(0, HEIGHT), bare=True, height=2.5),
               Axes("bytes", xlim=BYTES, ylim=(-0.35, 2.75), xlog=True, yticks=((-0.35, ""),))),
-        size=(4.6, 5.5),
         marks=(*_drawing(), *_words()),
         readouts={
             "shard": "{shard_bytes/MIB:2} MiB on each GPU, whichever way W is cut.",

@@ -51,7 +51,7 @@ def _row(label, key):
 def link_protocols():
     """Three numbers and a table of measured times, live."""
     return Figure(
-        name="link-protocols", title="One all-reduce: measured, and by three numbers.",
+        name="link-protocols", title="One all-reduce: measured, and by three numbers.", size=(4.6, 4.0),
         caption="Choose what was measured, then move the three numbers until the blue curve meets the points.",
         controls=(
             Choice("series", "Measured", {label: _option(*series) for label, series in SERIES.items()},
@@ -63,7 +63,6 @@ def link_protocols():
                    xticks=((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (128 * KIB, "128 KiB"), (MIB, "1 MiB"), (4 * MIB, "")),
                    yticks=((5e-6, "5 µs"), (1e-5, "10 µs"), (3e-5, "30 µs"), (1e-4, "100 µs"), (3e-4, "300 µs"),
                            (1e-3, "1 ms"), (3e-3, "3 ms"))),),
-        size=(4.6, 4.0),
         marks=(
             Curve("line", "message_bytes", MESSAGES, "allreduce_s", "gray", "one straight line", dashed=True),
             Curve("two", "message_bytes", MESSAGES, "protocol_allreduce_s", "blue", "two protocols"),

@@ -37,7 +37,7 @@ def decode_measured():
     dot = lambda case, color, shape: Marker(f"run-{case.id}", case.measured, _predicted(case), color,
                                             case.engine if case is groups[case.engine][0] else "", shape)
     return Figure(
-        name="decode-measured", title="Predicted against measured, one dot a machine.",
+        name="decode-measured", title="Predicted against measured, one dot a machine.", size=(4.6, 4.4),
         caption="The first run of each public series. "
                 "On the line the two agree; above it the model is too fast. Move a term.",
         controls=(
@@ -45,7 +45,6 @@ def decode_measured():
             slider("wait_times", "Wait of the engine, times its middle", 0, 3, 1, "×", step=0.1),
             slider("link_times", "All-reduces, times their middle", 0, 3, 1, "×", step=0.1)),
         axes=(Axes("measured, tokens/s", "model, tokens/s", RATES, RATES, True, True, TICKS, TICKS, legend=3),),
-        size=(4.6, 4.4),
         marks=(Line("equal", RATES[0], RATES[0], RATES[1], RATES[1], "gray", "equal", dashed=True),
                *(dot(case, *LOOKS[case.engine]) for case in found)),
         recipes={"away": _mean(found, away), "close_dots": lambda v: _mean(found, close)(v) * len(found)},

@@ -31,7 +31,7 @@ def sizes(name):
 def module_bytes():
     """The figure, live."""
     return Figure(
-        name="module-bytes", title="Where every byte goes.",
+        name="module-bytes", title="Where every byte goes.", size=(4.6, 3.2),
         caption="Each row is a part of the model: what it takes, and of that, what one decode step reads. "
                 "Mind the log scale.",
         controls=(Choice("build", "Build", {words: sizes(name) for words, name in BUILDS.items()},
@@ -42,7 +42,6 @@ def module_bytes():
         axes=(Axes("GB, all GPUs", xlim=LIMITS_GB, ylim=(0.6 - len(ROWS), 0.6), xlog=True, legend=2,
                    xticks=((0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")),
                    yticks=tuple((-i, words) for i, words in enumerate(ROWS))),),
-        size=(4.6, 3.2),
         marks=tuple(bar(f"{name}-{i}", -i, LIMITS_GB[0], size.format(i), color, "" if i else label, thickness)
                     for name, size, color, label, thickness in BARS for i in range(len(ROWS))),
         readouts={

@@ -83,15 +83,14 @@ def message_time():
         name, "message_bytes", MESSAGES, quantity("protocol_allreduce_s", *at), color, label, **more)
     return _figure(
         "8192", "article 1: one pass, FP4 at its full rate, line rate, 20 µs", ONE_CHUNK,
-        name="message-time", title="The same all-reduces in decode and in a prompt.",
+        name="message-time", title="The same all-reduces in decode and in a prompt.", size=(4.6, 4.6),
         caption="Above: one all-reduce against its message. "
                 "Below: what they take of one decode step and of the whole prompt, in percent.",
-        axes=(Axes("message", "one all-reduce", SIZES, SECONDS, xlog=True, ylog=True, legend=3, height=2, xticks=(
-                       (KIB, "1 KiB"), (32 * KIB, "32 KiB"), (MIB, "1 MiB"), (32 * MIB, "32 MiB"), (GIB, "1 GiB")),
+        axes=(Axes("message", "one all-reduce", SIZES, SECONDS, xlog=True, ylog=True, legend=3, height=2,
+                   xticks=((KIB, "1 KiB"), (32 * KIB, "32 KiB"), (MIB, "1 MiB"), (32 * MIB, "32 MiB"), (GIB, "1 GiB")),
                    yticks=((1e-6, "1 µs"), (1e-5, "10 µs"), (1e-4, "100 µs"), (1e-3, "1 ms"), (1e-2, "10 ms"),
                            (0.1, "100 ms"), (1, "1 s"))),
               Axes("% of the time", xlim=(0, 100), ylim=(-1.5, 0.5), legend=3, yticks=((0, "decode"), (-1, "prompt")))),
-        size=(4.6, 4.6),
         marks=(
             curve("latency", "gray", "latency", holding(message_bytes=0.0), dashed=True),
             curve("bytes", "blue", "bytes", holding(allreduce_latency_s=0.0, bulk_latency_s=0.0), dashed=True),
@@ -125,14 +124,13 @@ def prompt_time():
     row = lambda words, public, at=None: (words, *(template(f"{{{part}:1}}", at) for part in LINES), public)
     return _figure(
         "1024", "article 1's rates and link, chunks of 1,024", ONE_GPU, ONE_GPU,
-        name="prompt-time", title="How long does a prompt take?",
+        name="prompt-time", title="How long does a prompt take?", size=(4.6, 3.4),
         caption="Two straight lines and a steeper one: attention grows with the square. "
                 "Diamonds: public times of two such cards, vLLM, NVFP4.",
         axes=(Axes("prompt, tokens", "time", PROMPTS, LONG, xlog=True, ylog=True, legend=3,
                    xticks=((2048, "2K"), (8192, "8K"), (32768, "32K"), (131072, "128K"), (524288, "512K")),
                    yticks=((1e-2, "10 ms"), (0.1, "0.1 s"), (1, "1 s"), (10, "10 s"), (100, "100 s"),
                            (1e3, "1,000 s"))),),
-        size=(4.6, 3.4),
         marks=(
             curve("linear", "all_linear_s", "blue", "linear layers"),
             curve("attention", "all_attention_s", "green", "attention"),

@@ -120,7 +120,7 @@ def alarm():
     """A measured rate beside the low end of the model for its engine, as a calculator."""
     model = (("low", LOW), ("mid", MID), ("high", HIGH))
     return Figure(
-        name="alarm", title="Is my speed what it should be?",
+        name="alarm", title="Is my speed what it should be?", size=(4.6, 3.2),
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
                 "and at the low end. Behind the line the alarm rings.",
         controls=(
@@ -149,7 +149,6 @@ def alarm():
             "verdict": _verdict, "blame": _blame},
         axes=(Axes("time of one step, ms", xlim=(0, AXIS_MS), ylim=(-2.5, 0.5), legend=3,
                    yticks=((0, "yours"), (-1, "middle"), (-2, "low end"))),),
-        size=(4.6, 3.2),
         marks=(bar("measured", 0, 0, "step_s/MS", "purple", "measured"),
                *stack(-1, PARTS, MID, "mid-{}"), *stack(-2, PARTS, LOW, "low-{}", ghost=True),
                Line("limit", "low_s/MS", -2.5, "low_s/MS", 0.5, "purple", dashed=True)),

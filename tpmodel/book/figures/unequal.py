@@ -58,7 +58,7 @@ def unequal_speeds():
     measured = lambda n: {f"measured_{name}": a2.measured(f"{name}_{n}") for name in MEASURED}
     row = lambda way: (f"{{measured_{way}:0}}", f"{{{way}_error:1}}") if way in MEASURED else ("–", "–")
     return Figure(
-        name="unequal-speeds", title="Was it the card or the cable?",
+        name="unequal-speeds", title="Was it the card or the cable?", size=(4.6, 4.6),
         caption="Time of one token, predicted in parts, and measured below it in pale. "
                 "“off.”: one card, 4 GiB in main memory.",
         controls=(
@@ -80,7 +80,6 @@ def unequal_speeds():
                for name in ("stage_us", "copy_us")}},
         axes=(Axes("µs per token", xlim=(0, AXIS_US), ylim=(-6.6, 0.6), legend=3,
                    yticks=tuple((-i, words) for i, (words, *_) in enumerate(WAYS.values()))),),
-        size=(4.6, 4.6),
         marks=tuple(mark for i, way in enumerate(WAYS) for mark in _bars(-i, way)),
         readouts={
             "tp": "Tensor parallel: {tp_rate:0} tokens/s. Of {pass_us:0} µs a token the slower card computes "

@@ -23,7 +23,7 @@ BOTH = (("first", "blue", "5080"), ("last", "green", "5060 Ti"))
 def unequal_memory():
     """Memory of both stages against the layers on the first card, live."""
     return Figure(
-        name="unequal-memory", title="How many layers can the first card take?",
+        name="unequal-memory", title="How many layers can the first card take?", size=(4.6, 3.2),
         caption="Memory in use on each card. Squares: measured peaks at 17/17 and 20/14. Dashed: what each may hold.",
         controls=(
             slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, 20, step=1, whole=True),
@@ -47,7 +47,6 @@ def unequal_memory():
             "shown_layers": lambda v: ops.where(v.fit > 0, v.best_first_layers, 0 - v.layers),  # none: beyond the axis
             "balance_second": lambda v: v.layers - v.balance_layers},
         axes=(Axes("layers on the first card", "GiB in use", (0, 34), (0, 20), legend=2),),
-        size=(4.6, 3.2),
         marks=(
             *(Curve(stage, "first_layers", OVER, f"{stage}_in_use_bytes/GIB", color, f"{stage}: RTX {model}")
               for stage, color, model in BOTH),
@@ -87,7 +86,7 @@ def unequal_map():
     curve = lambda name, turn, color, label, dashed=False: Curve(
         name, "ratio", RATIOS, "ratio", color, label, x=quantity("meeting_gb", turn), dashed=dashed)
     return Figure(
-        name="unequal-map", title="Tensor or pipeline parallel?",
+        name="unequal-map", title="Tensor or pipeline parallel?", size=(4.6, 3.4),
         caption="Right of a curve tensor parallelism is faster than a pipeline split that way, "
                 "left of it the pipeline is.",
         controls=(
@@ -108,7 +107,6 @@ def unequal_map():
         axes=(Axes("link, GB/s", "first card / second", (1, 1000), (0.5, 4), xlog=True, ylog=True, legend=2,
                    xticks=((1, "1"), (10, "10"), (100, "100"), (1000, "1000")),
                    yticks=((0.5, "½"), (1, "1"), (2, "2"), (4, "4"))),),
-        size=(4.6, 3.4),
         marks=(
             curve("even", holding(first_layers=lambda v: v.layers / 2), "gray", "even split", dashed=True),
             curve("balanced", balanced, "green", "balanced split"),

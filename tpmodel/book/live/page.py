@@ -41,8 +41,7 @@ def fragment(figure):
         '<p class="tp-foot"><button type="button" class="tp-reset">Reset</button> '
         f'<a class="tp-link" href="#{figure.name}">Link to this setting</a></p>',
         "</figure>",
-        f"<script>\n{script(figure)}\n</script>",
-    ])
+        f"<script>\n{script(figure)}\n</script>"])
 
 
 def table(label, caption, head, rows, look=""):

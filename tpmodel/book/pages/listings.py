@@ -169,5 +169,4 @@ def sources():
         Words("Sources of the catalog", ("source", "numbers", "for example"), catalog, (1,)),
         Words("Papers behind the formulas", ("source", "formula"), printed),
         Words("Public measurements", ("source", "rows"),
-              tuple((source, ", ".join(ids)) for source, ids in sorted(measured.items()))),
-    ))
+              tuple((source, ", ".join(ids)) for source, ids in sorted(measured.items())))))
