@@ -8,7 +8,6 @@ from ...planner.evidence.articles import MODEL, OVERHEAD
 from ..live import Axes, Choice, Figure, Line, Table, bar, holding, quantity, rows, slider
 from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, gpus, note, share
 
-AXIS_BLOCKS = 400
 STATE = next(layer.state for layer in CONFIG.order if layer.state)
 HYBRID = {
     "value_heads": STATE.value_heads, "value_elements": STATE.value_elements, "key_heads": STATE.key_heads,
@@ -74,7 +73,7 @@ def context_blocks():
             "starts": lambda v: ops.where(ENDS["mid"](v).spare_blocks < 0, 0, 1),
             **{f"{words}_tokens": lambda v, at=at: at(v).longest_tokens for words, at in ENDS.items()},
             "mid_blocks": lambda v: ENDS["mid"](v).pool_blocks},
-        axes=(Axes("blocks", xlim=(0, AXIS_BLOCKS), ylim=(-2.6, 0.6), legend=2, yticks=tuple(
+        axes=(Axes("blocks", xlim=(0, 400), ylim=(-2.6, 0.6), legend=2, yticks=tuple(
             (-i, f"{words}: {overhead / GIB:.1f} GiB") for i, (words, overhead) in enumerate(OVERHEADS.items()))),),
         marks=(*(bar(f"pool-{words}", -i, 0, quantity("pool_blocks", at), "green", "" if i else "blocks of the pool")
                  for i, (words, at) in enumerate(ENDS.items())),

@@ -9,7 +9,6 @@ from ...planner.evidence.allreduces import ours, public
 from ..live import Axes, Choice, Curve, Figure, Marker, Table, holding, slider, template
 
 SIZES = (KIB, 4 * MIB)
-SECONDS = (4e-6, 4e-3)
 MESSAGES = tuple(2.0 ** (10 + i / 4) for i in range(49))
 SHOWN = 13  # points of a series at most
 START = link("shm")
@@ -59,7 +58,7 @@ def link_protocols():
             slider("allreduce_latency_s", "Start of the first protocol", 1, 200, START.allreduce_latency_s / US, "µs"),
             slider("bulk_latency_s", "Start of the bulk protocol", 1, 500, START.bulk_latency_s / US, "µs"),
             slider("link_bytes_per_s", "Bandwidth of the link", 1, 450, START.link_bytes_per_s / GB, "GB/s")),
-        axes=(Axes("message", "one all-reduce", SIZES, SECONDS, xlog=True, ylog=True, legend=2,
+        axes=(Axes("message", "one all-reduce", SIZES, (4e-6, 4e-3), xlog=True, ylog=True, legend=2,
                    xticks=((KIB, "1 KiB"), (10 * KIB, "10 KiB"), (128 * KIB, "128 KiB"), (MIB, "1 MiB"), (4 * MIB, "")),
                    yticks=((5e-6, "5 µs"), (1e-5, "10 µs"), (3e-5, "30 µs"), (1e-4, "100 µs"), (3e-4, "300 µs"),
                            (1e-3, "1 ms"), (3e-3, "3 ms"))),),

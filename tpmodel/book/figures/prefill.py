@@ -18,11 +18,9 @@ MULTIPLIED = CONFIG.total(without=one_pass.UNSPLIT, read=True)
 JOB = one_pass.prompt(None, assume.PROMPT_TOKENS)
 COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * one_pass.linear_s(CONFIG, GPU, 1, 1, JOB, MIDDLE))
 """The one rate that all layers have together where each multiplies in its own format, if COUNTED_MFU is reached."""
-EACH_ITS_OWN = (f"each its own, FP4 at {assume.MFU['fp4'][MIDDLE] / COUNTED_MFU:.2g} of the fraction: "
-                f"{COUNTED_FLOP_PER_S / TFLOP:,.0f} TFLOP/s")
 FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name, rate in (
-    ("FP4", GPU.fp4_flop_per_s), ("FP8", GPU.fp8_flop_per_s), ("BF16, also W4A16", GPU.bf16_flop_per_s))}
-FORMATS |= {EACH_ITS_OWN: {"flop_per_s": COUNTED_FLOP_PER_S}}
+    ("FP4", GPU.fp4_flop_per_s), ("FP8", GPU.fp8_flop_per_s), ("BF16, also W4A16", GPU.bf16_flop_per_s),
+    (f"each its own, FP4 at {assume.MFU['fp4'][MIDDLE] / COUNTED_MFU:.2g} of the fraction", COUNTED_FLOP_PER_S))}
 BUILDS = {
     f"all, as article 1: {MODEL.parameters / 1e9:.2f} billion, 20 GB": {
         "parameters": MODEL.parameters, "read_bytes": MODEL.weights_bytes, "achieved_frac": 1, "cached_tokens": 0,
@@ -41,9 +39,9 @@ MESSAGES = tuple(2.0 ** (10 + i / 2) for i in range(41))
 PROMPTS, LONG = (2048.0, 2.0**19), (1e-2, 3e3)
 LENGTHS = tuple(float(2 ** (11 + i / 8)) for i in range(65))
 AS_PLANNED = {
-    "prompt_tokens": f"{assume.PROMPT_TOKENS}", "chunk_tokens": f"{assume.CHUNK_TOKENS}", "format": EACH_ITS_OWN,
+    "prompt_tokens": f"{assume.PROMPT_TOKENS}", "chunk_tokens": f"{assume.CHUNK_TOKENS}", "format": tuple(FORMATS)[-1],
     "mfu_frac": f"{COUNTED_MFU:.10g}", "link_bytes_per_s": f"{SHM['link_bytes_per_s'] / GB:.10g}",
-    "bulk_latency_s": f"{SHM['bulk_latency_s'] / US:.10g}", "build": tuple(BUILDS)[1],
+    "bulk_latency_s": f"{SHM['bulk_latency_s'] / US:.10g}", "build": tuple(BUILDS)[-1],
     **{name: COUNTED[name] for name in ("allreduce_latency_s", "gap_s")}}
 ONE_CHUNK = note(lambda v: v.chunk_tokens >= v.prompt_tokens, "the prompt is one chunk")
 STEP_PARTS = (("linear", "blue", "linear layers", "busy_frac/PERCENT"), ("comm", "red", "", "working_frac/PERCENT"),

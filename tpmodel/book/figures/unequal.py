@@ -7,8 +7,6 @@ from ...planner.evidence.articles import RECIPES
 from ...planner.evidence.unequal import CARDS, COPIES, LINK, MODEL, PINNED, batch
 from ..live import Axes, Choice, Figure, Table, bar, holding, quantity, slider, stack
 
-AXIS_US = 550
-LENGTHS = (64, 512, 2048, 8192)
 TFLOP_PER_S = {name: card.bf16_flop_per_s / TFLOP for name, card in CARDS.items()}
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "hidden", "intermediate", "heads", "kv_heads",
                                                  "head_elements", "vocabulary", "element_bytes", "loaded_extra_bytes")}
@@ -62,8 +60,8 @@ def unequal_speeds():
         caption="Time of one token, predicted in parts, and measured below it in pale. "
                 "“off.”: one card, 4 GiB in main memory.",
         controls=(
-            Choice("length", "Length of a document", {f"{n} tokens": batch(n) | measured(n) for n in LENGTHS},
-                   "512 tokens"),
+            Choice("length", "Length of a document",
+                   {f"{n} tokens": batch(n) | measured(n) for n in (64, 512, 2048, 8192)}, "512 tokens"),
             slider("link_bytes_per_s", "Link between the cards", 1, 100, 4, "GB/s"),
             slider("mfu_frac", "Achieved fraction of the rates", 0.6, 1, 0.95, step=0.01),
             slider("first_layers", "Layers on the first card", 1, MODEL.layers - 1, 24, step=1, whole=True),
@@ -78,7 +76,7 @@ def unequal_speeds():
             "first_longer": lambda v: ops.where(v.first_s > v.last_s, 1, 0),
             **{f"{card}_{name}": quantity(name, at) for card, at in (("first", FIRST), ("last", LAST))
                for name in ("stage_us", "copy_us")}},
-        axes=(Axes("µs per token", xlim=(0, AXIS_US), ylim=(-6.6, 0.6), legend=3,
+        axes=(Axes("µs per token", xlim=(0, 550), ylim=(-6.6, 0.6), legend=3,
                    yticks=tuple((-i, words) for i, (words, *_) in enumerate(WAYS.values()))),),
         marks=tuple(mark for i, way in enumerate(WAYS) for mark in _bars(-i, way)),
         readouts={

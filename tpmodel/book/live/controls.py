@@ -14,8 +14,12 @@ SCALES = {"µs": ("e-6", 1.0), "ms": ("e-3", 1.0), "GB": ("e9", 1.0), "GB/s": ("
           "GiB": ("", GIB)}  # unit -> suffix and factor of a slider
 
 
+@dataclass(frozen=True)
 class Control:
     """What a slider and a choice have in common."""
+
+    name: str
+    label: str
 
     def refused(self, given):
         """The ValueError of bad input: it names the control, what was given and what is accepted."""
@@ -33,8 +37,6 @@ class Slider(Control):
     The value of a text is float(text + suffix) * factor, in the base unit of the name it sets.
     """
 
-    name: str
-    label: str
     texts: tuple
     start: str
     unit: str = ""
@@ -42,7 +44,6 @@ class Slider(Control):
     factor: float = 1.0
     whole: bool = False
     silent: tuple = ()
-
     kind, told = "slider", ("texts", "start", "unit", "suffix", "factor", "whole")
 
     def __post_init__(self):
@@ -102,12 +103,9 @@ def slider(name, label, lo, hi, start, unit="", also=None, step=None, per_decade
 class Choice(Control):
     """One of several options, each of which sets one or more names: `{"BF16": {"kv_element_bytes": 2}}`."""
 
-    name: str
-    label: str
     options: dict
     start: str
     silent: tuple = ()
-
     kind, told = "choice", ("options", "start")
 
     def __post_init__(self):
