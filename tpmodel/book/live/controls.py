@@ -32,10 +32,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Slider(Control):
-    """A number that slides over `texts` and may be typed between the first and the last.
-
-    The value of a text is float(text + suffix) * factor, in the base unit of the name it sets.
-    """
+    """A number that slides over `texts` or is typed between the ends: float(text + suffix) * factor in base units."""
 
     texts: tuple
     start: str

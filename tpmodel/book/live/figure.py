@@ -1,8 +1,4 @@
-"""`Figure`: controls, axes, marks and tables, declared once.
-
-`draw(values)` makes the matplotlib figure; `page()` the live HTML of the book; in a kernel the object
-shows widgets. Each is made from the same marks.
-"""
+"""`Figure`: controls, axes, marks and a table, declared once: matplotlib, the page and a kernel show the same marks."""
 
 import os
 from dataclasses import dataclass, field
@@ -47,10 +43,7 @@ class Figure:
         return state
 
     def preset(self, name):
-        """The values of a preset, for `view`, `draw` and `describe`.
-
-        A name that the figure does not have is refused.
-        """
+        """The values of a preset, for `view`, `draw` and `describe`; a name that the figure has not is refused."""
         if name not in self.presets:
             raise ValueError(f"figure {self.name} has no preset {name!r}; it has {', '.join(self.presets) or 'none'}")
         return self.presets[name]
@@ -110,7 +103,6 @@ class Figure:
     def draw(self, values=None):
         """The matplotlib figure for these values of the controls; marks carry ids, readouts stand above."""
         from . import drawing
-
         return drawing.draw(self, values)
 
     def page(self):
@@ -136,5 +128,4 @@ class Figure:
         if wanted == "page":
             return {"text/html": self.page(), "text/plain": self.describe()}
         from . import kernel
-
         return kernel.bundle(self, widgets=wanted != "still")

@@ -27,7 +27,6 @@ def png(figure, values=None):
 def widget(figure):
     """Sliders and drop-downs above the figure; each change draws it anew in Python."""
     import ipywidgets
-
     wide = {"style": {"description_width": "14em"}, "layout": {"width": "36em"}}
     inputs, notes, shown = {}, {}, figure.shown_texts()
     for control in figure.controls:

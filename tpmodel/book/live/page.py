@@ -13,7 +13,6 @@ TALL = 4.0  # inches; a taller picture does not stay in view while the controls 
 def fragment(figure):
     """The `<figure class="tp-live">` of a page and the script that registers its functions."""
     from . import drawing
-
     picture, transforms = drawing.svg(figure)
     shown = figure.shown_texts()
     spec = escape(_json({
