@@ -3,31 +3,20 @@
 from ...formula import ops
 from ...formula.units import DTYPE_BYTES, GIB
 from ...formulas import memory
-from ...planner.evidence.articles import GPU, UTILISATION_FRAC
-from ..live.controls import Choice, Slider, linear_texts, log_texts
-from ..live.figure import Figure
-from ..live.marks import Axes, Curve, Line, Marker, Table, quantity, rows
-from .blocks import BLOCKS, engine, shape
-from .options import AS_COUNTED, BUILD_GB, KV_DTYPES, TP, note
+from ...planner.evidence.articles import GPU
+from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, holding, quantity, rows, slider
+from .blocks import BLOCKS, HYBRID, engine
+from .options import AS_COUNTED, BUILD_GB, cache_format, gpus, note, share
 
 ENGINE = "0.33"
 DIVIDED, BLOCKED = "by division, as article 1", f"in blocks of vLLM {ENGINE}, with states"
-COUNTS = {DIVIDED: {"in_blocks": 0}, BLOCKED: {"in_blocks": 1}}
 TYPED = note(lambda v: v.typed_pool_bytes > 0, "the KV budget that you typed stands")
 REPORTED_GIB = f"{GPU.reported_bytes / GIB:.10g}"
 CONTEXTS = (32768, 131072, 262144)  # the rows of article 1, section 4.1
 XLIM, YLIM = (2048.0, 2.0**21), (2.0**-4, 2.0**6)
 SAMPLES = tuple(float(round(2 ** (11 + i / 8))) for i in range(81))
-POWERS = ((4096, "4K"), (16384, "16K"), (65536, "64K"), (262144, "256K"), (1048576, "1M"))
-SIZES = ((0.0625, "1/16"), (0.25, "1/4"), (1, "1"), (4, "4"), (16, "16"), (64, "64"))
-
-
-def stored(name):
-    """A function that gives any view another format of the cache."""
-    return lambda v: v.extended(kv_element_bytes=DTYPE_BYTES[name])
-
-
-BF16, FP8 = stored("bf16"), stored("fp8")
+STORED = [(name, color, shape, holding(kv_element_bytes=DTYPE_BYTES[name]))
+          for name, color, shape in (("bf16", "red", "s"), ("fp8", "blue", "o"))]
 
 
 def _limit(v):
@@ -36,9 +25,13 @@ def _limit(v):
     return found + 3 * v.in_blocks
 
 
-def _taken(context_tokens):
-    """What one sequence of this many tokens takes of a GPU."""
-    return lambda v: v.extended(context_tokens=context_tokens(v)).taken_bytes
+def _taken(tokens):
+    """What one sequence of so many tokens takes of a GPU."""
+    return quantity("taken_bytes", holding(context_tokens=tokens))
+
+
+def _short(tokens):
+    return f"{tokens // 1024}K" if tokens < 2**20 else f"{tokens // 2**20}M"
 
 
 RECIPES = BLOCKS | {
@@ -49,66 +42,58 @@ RECIPES = BLOCKS | {
     "room_tokens": lambda v: ops.where(v.in_blocks > 0, v.startable_tokens, v.pool_tokens),
     "longest_tokens": lambda v: ops.minimum(v.room_tokens, v.native_tokens),
     "taken_bytes": lambda v: ops.where(v.in_blocks > 0, v.wanted_blocks * v.block_bytes, v.kv_cache_bytes),
-    "longest_bytes": _taken(lambda v: v.longest_tokens),
-    "room_bytes": _taken(lambda v: v.room_tokens),
+    "longest_bytes": _taken("longest_tokens"),
+    "room_bytes": _taken("room_tokens"),
     "limit": _limit,
-} | {f"taken_{tokens}_bytes": _taken(lambda v, tokens=tokens: float(tokens)) for tokens in CONTEXTS}
-
-
-def _crossing(name, view, color, shape):
-    return Marker(name, quantity("room_tokens", view), quantity("room_bytes/GIB", view), color, shape=shape)
+} | {f"taken_{tokens}_bytes": _taken(float(tokens)) for tokens in CONTEXTS}
 
 
 def context_budget():
     """Figure 5, live."""
     return Figure(
-        name="context-budget",
-        title="How long a context fits?",
-        caption="Each line is what one sequence takes of one GPU. Where it meets the dashed budget, the memory is full.",
+        name="context-budget", title="How long a context fits?",
+        caption="Each line is what one sequence takes of one GPU. "
+                "Where it meets the dashed budget, the memory is full.",
         controls=(
-            Choice("kv_dtype", "KV cache stored as", KV_DTYPES, "FP8"),
-            Choice("counting", "Count", COUNTS, DIVIDED),
-            Slider("vram_bytes", "Memory of a GPU", linear_texts(6, 200, 1, start=(16, REPORTED_GIB)), "16", "GiB", factor=GIB, silent=TYPED),
-            Slider("utilisation_frac", "Fraction the engine may take", linear_texts(0.5, 1, 0.01, start=UTILISATION_FRAC), "0.92", silent=TYPED),
-            Slider("weights_bytes", "Weights, all GPUs", log_texts(1, 500, 20, start=(20, BUILD_GB)), "20", "GB", "e9", silent=TYPED),
-            Slider("overhead_bytes", "Graphs, activations, buffers", linear_texts(0, 5, 0.1), "1.2", "GiB", factor=GIB, silent=TYPED),
-            Slider("typed_pool_bytes", "KV budget, if known (0: from the card)", linear_texts(0, 64, 0.1), "0", "GiB", factor=GIB),
-            Choice("tp", "Split over", TP, "2 GPUs"),
-            Slider("full_layers", "Layers with full attention", linear_texts(1, 128, 1), "16", whole=True),
+            cache_format(),
+            Choice("counting", "Count", {DIVIDED: {"in_blocks": 0}, BLOCKED: {"in_blocks": 1}}, DIVIDED),
+            slider("vram_bytes", "Memory of a GPU", 6, 200, 16, "GiB", REPORTED_GIB, step=1, silent=TYPED),
+            share(0.5, silent=TYPED),
+            slider("weights_bytes", "Weights, all GPUs", 1, 500, 20, "GB", BUILD_GB, silent=TYPED),
+            slider("overhead_bytes", "Graphs, activations, buffers", 0, 5, 1.2, "GiB", step=0.1, silent=TYPED),
+            slider("typed_pool_bytes", "KV budget, if known (0: from the card)", 0, 64, 0, "GiB", step=0.1),
+            gpus(),
+            slider("full_layers", "Layers with full attention", 1, 128, 16, step=1, whole=True),
             Choice("heads", "KV heads", {str(n): {"kv_heads": n} for n in (1, 2, 4, 8, 16, 32)}, "4"),
             Choice("head_size", "Head size", {str(n): {"head_elements": n} for n in (64, 96, 128, 192, 256)}, "256"),
-            Choice("native", "Native limit", {words: {"native_tokens": n} for words, n in
-                   (("32K", 32768), ("64K", 65536), ("128K", 131072), ("256K", 262144), ("1M", 1048576))}, "256K"),
-        ),
+            Choice("native", "Native limit",
+                   {_short(n): {"native_tokens": n} for n in (32768, 65536, 131072, 262144, 1048576)}, "256K")),
         presets={"article 1: 20 GB, nominal 16 GiB, by division": {},
                  AS_COUNTED: {"counting": BLOCKED, "vram_bytes": REPORTED_GIB, "weights_bytes": BUILD_GB}},
-        constants=shape() | engine(ENGINE) | {"drafts": 0},
-        recipes=RECIPES,
-        given=("kv_pool_bytes",),
+        constants=HYBRID | engine(ENGINE) | {"drafts": 0},
+        recipes=RECIPES, given=("kv_pool_bytes",),
         axes=(Axes("context, tokens", "GiB on one GPU", XLIM, YLIM, xlog=True, ylog=True, legend=3,
-                   xticks=POWERS, yticks=SIZES),),
+                   xticks=tuple((n, _short(n)) for n in (4096, 16384, 65536, 262144, 1048576)),
+                   yticks=((0.0625, "1/16"), (0.25, "1/4"), (1, "1"), (4, "4"), (16, "16"), (64, "64"))),),
         marks=(
-            Curve("bf16", "context_tokens", SAMPLES, quantity("taken_bytes/GIB", BF16), "red", "BF16 KV"),
-            Curve("fp8", "context_tokens", SAMPLES, quantity("taken_bytes/GIB", FP8), "blue", "FP8 KV"),
+            *(Curve(name, "context_tokens", SAMPLES, quantity("taken_bytes/GIB", at), color, f"{name.upper()} KV")
+              for name, color, _, at in STORED),
             Line("budget", XLIM[0], "kv_pool_bytes/GIB", XLIM[1], "kv_pool_bytes/GIB", "green", "budget", dashed=True),
             Line("native", "native_tokens", YLIM[0], "native_tokens", YLIM[1], "gray", "native limit", dashed=True),
-            Line("largest", "longest_tokens", YLIM[0], "longest_tokens", "longest_bytes/GIB", "purple", "largest context"),
-            _crossing("bf16-full", BF16, "red", "s"),
-            _crossing("fp8-full", FP8, "blue", "o"),
-        ),
+            Line("largest", "longest_tokens", YLIM[0], "longest_tokens", "longest_bytes/GIB", "purple",
+                 "largest context"),
+            *(Marker(f"{name}-full", quantity("room_tokens", at), quantity("room_bytes/GIB", at), color, shape=shape)
+              for name, color, shape, at in STORED)),
         readouts={
             "largest": "{longest_tokens:0} tokens is the largest context: "
                        "{limit?the weights and buffers leave no room for a cache.|the memory is full there.|"
                        "the model's native limit, by division. (An engine counts in blocks.)|"
-                       "not one block beside the states is left.|the engine's blocks are full there.|the model's native limit, in the engine's blocks.}",
-            "budget": "{lacking?Budget for the KV cache|Weights and buffers are too much by} {apart_bytes/GIB:2} GiB on each GPU ({typed?from the card|as typed}); "
-                      "one token takes {kv_bytes_per_token/KIB:1} KiB.",
-        },
+                       "not one block beside the states is left.|the engine's blocks are full there.|"
+                       "the model's native limit, in the engine's blocks.}",
+            "budget": "{lacking?Budget for the KV cache|Weights and buffers are too much by} {apart_bytes/GIB:2} GiB "
+                      "on each GPU ({typed?from the card|as typed}); one token takes {kv_bytes_per_token/KIB:1} KiB."},
         table=Table("On each GPU", ("", "BF16 KV", "FP8 KV"), rows(
-            (BF16, FP8),
+            [at for *_, at in STORED],
             ("KiB per token", "{kv_bytes_per_token/KIB:1}"),
             *((f"GiB at {tokens:,} tokens", f"{{taken_{tokens}_bytes/GIB:2}}") for tokens in CONTEXTS),
-            ("tokens that fit", "{room_tokens:0}"),
-            ("largest context, tokens", "{longest_tokens:0}"),
-        )),
-    )
+            ("tokens that fit", "{room_tokens:0}"), ("largest context, tokens", "{longest_tokens:0}"))))

@@ -1,34 +1,20 @@
 """Where every byte of a build goes: its modules, what a decode step reads of each, and each GPU's share."""
 
 from ...planner.shapes.models import find_config
-from ..live.controls import Choice
-from ..live.figure import Figure
-from ..live.marks import Axes, Table, bar
-from .options import TP
+from ..live import Axes, Choice, Figure, Table, bar
+from .options import gpus
 
 BUILDS = {
-    "Qwen3.8-27B, BF16": "qwen3.8-27b",
-    "Qwen3.8-27B, FP8": "qwen3.8-27b-fp8",
-    "Qwen3.8-27B, NVFP4 (article 1)": "qwen3.8-27b-nvfp4",
-    "Qwen3.6-27B, public NVFP4 + FP8": "qwen3.6-27b-nvfp4",
-    "Qwen3-32B, BF16": "qwen3-32b",
-    "Qwen3-8B, BF16": "qwen3-8b",
-    "Llama 3.1 8B, BF16": "llama-3.1-8b",
-    "gpt-oss-20b, MXFP4": "gpt-oss-20b",
-    "Qwen3-30B-A3B, BF16": "qwen3-30b-a3b",
-    "Mixtral 8x7B, BF16": "mixtral-8x7b",
-}
+    "Qwen3.8-27B, BF16": "qwen3.8-27b", "Qwen3.8-27B, FP8": "qwen3.8-27b-fp8",
+    "Qwen3.8-27B, NVFP4 (article 1)": "qwen3.8-27b-nvfp4", "Qwen3.6-27B, public NVFP4 + FP8": "qwen3.6-27b-nvfp4",
+    "Qwen3-32B, BF16": "qwen3-32b", "Qwen3-8B, BF16": "qwen3-8b", "Llama 3.1 8B, BF16": "llama-3.1-8b",
+    "gpt-oss-20b, MXFP4": "gpt-oss-20b", "Qwen3-30B-A3B, BF16": "qwen3-30b-a3b", "Mixtral 8x7B, BF16": "mixtral-8x7b"}
 ROWS = {  # a row of the figure: the modules of a build that it adds up
-    "FFN": ("mlp", "shared_experts", "router", "bias"),
-    "experts": ("experts",),
-    "attention": ("attention",),
-    "state layers": ("state",),
-    "output head": ("head",),
-    "embedding": ("embedding",),
-    "vision tower": ("vision",),
-    "MTP layer": ("mtp",),
-}
-START = "Qwen3.8-27B, NVFP4 (article 1)"
+    "FFN": ("mlp", "shared_experts", "router", "bias"), "experts": ("experts",), "attention": ("attention",),
+    "state layers": ("state",), "output head": ("head",), "embedding": ("embedding",), "vision tower": ("vision",),
+    "MTP layer": ("mtp",)}
+BARS = (("size", "row{}_bytes/GB", "gray", "held, not read", 0.62),
+        ("read", "row{}_read_bytes/GB", "blue", "read for each token", 0.36))
 LIMITS_GB = (0.05, 200)
 
 
@@ -44,29 +30,22 @@ def sizes(name):
 
 def module_bytes():
     """The figure, live."""
-    numbers = range(len(ROWS))
     return Figure(
-        name="module-bytes",
-        title="Where every byte goes.",
-        caption="Each row is a part of the model: what it takes, and of that, what one decode step reads. Mind the log scale.",
-        controls=(Choice("build", "Build", {words: sizes(name) for words, name in BUILDS.items()}, START),
-                  Choice("tp", "Split over", TP, "2 GPUs")),
+        name="module-bytes", title="Where every byte goes.", size=(4.6, 3.2),
+        caption="Each row is a part of the model: what it takes, and of that, what one decode step reads. "
+                "Mind the log scale.",
+        controls=(Choice("build", "Build", {words: sizes(name) for words, name in BUILDS.items()},
+                         "Qwen3.8-27B, NVFP4 (article 1)"), gpus()),
         recipes={
             "own_bytes": lambda v: v.build_bytes / v.ranks,
-            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes,
-        },
+            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes},
         axes=(Axes("GB, all GPUs", xlim=LIMITS_GB, ylim=(0.6 - len(ROWS), 0.6), xlog=True, legend=2,
                    xticks=((0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")),
                    yticks=tuple((-i, words) for i, words in enumerate(ROWS))),),
-        marks=(
-            *(bar(f"size-{i}", -i, LIMITS_GB[0], f"row{i}_bytes/GB", "gray", "" if i else "held, not read") for i in numbers),
-            *(bar(f"read-{i}", -i, LIMITS_GB[0], f"row{i}_read_bytes/GB", "blue", "" if i else "read for each token", thickness=0.36) for i in numbers),
-        ),
+        marks=tuple(bar(f"{name}-{i}", -i, LIMITS_GB[0], size.format(i), color, "" if i else label, thickness)
+                    for name, size, color, label, thickness in BARS for i in range(len(ROWS))),
         readouts={
             "total": "{build_bytes/GB:2} GB of weights, {own_bytes/GIB:2} GiB on each GPU",
-            "read": "One token reads {build_read_bytes/GB:2} GB of them, {read_percent:0} %.",
-        },
+            "read": "One token reads {build_read_bytes/GB:2} GB of them, {read_percent:0} %."},
         table=Table("In GB", ("", "held", "read per token"), tuple(
-            (words, f"{{row{i}_bytes/GB:2}}", f"{{row{i}_read_bytes/GB:2}}") for i, words in enumerate(ROWS))),
-        size=(4.6, 3.2),
-    )
+            (words, f"{{row{i}_bytes/GB:2}}", f"{{row{i}_read_bytes/GB:2}}") for i, words in enumerate(ROWS))))

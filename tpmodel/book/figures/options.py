@@ -1,21 +1,14 @@
-"""Choices that several figures share, and notes beside controls."""
+"""Controls and numbers that several figures share, and notes beside controls."""
 
 from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import DTYPE_BYTES, GB, GIB, MIB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, LINK, MODEL
-from ...planner.evidence.blocks import article_plan
+from ...planner.evidence.articles import GPU, LINK, MODEL, UTILISATION_FRAC
 from ...planner.plan import assume, wire
 from ...planner.plan.placement import cache_bytes
 from ...planner.shapes.models import find_config
-
-TP = {"1 GPU": {"ranks": 1}, "2 GPUs": {"ranks": 2}, "4 GPUs": {"ranks": 4}, "8 GPUs": {"ranks": 8}}
-KV_DTYPES = {name: {"kv_element_bytes": DTYPE_BYTES[name.lower()]} for name in ("BF16", "FP8")}
-NVFP4_BYTES = (4 + 8 / 16) / 8  # 4 bits, and one 8-bit scale for each 16 elements
-WEIGHT_DTYPES = {name: {"element_bytes": size} for name, size in
-                 (("BF16", DTYPE_BYTES["bf16"]), ("FP8", DTYPE_BYTES["fp8"]), ("NVFP4", NVFP4_BYTES))}
-ACTIVATION_DTYPES = {name: {"element_bytes": DTYPE_BYTES[name.lower()]} for name in ("BF16", "FP8")}
+from ..live import Choice, slider
 
 AS_COUNTED = "as counted and measured"
 """The preset of every figure that shows what `plan` answers for the article's pair."""
@@ -23,18 +16,20 @@ CONFIG = find_config(MODEL.key)
 SHM = wire.numbers(link("shm"), 2, assume.ENDS.index("mid"))
 NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
 DRIVER = f"{GPU.reported_bytes / MIB:,.0f} MiB, as its driver reports"
+CARDS = {NOMINAL: {"vram_bytes": GPU.vram_bytes}, DRIVER: {"vram_bytes": GPU.reported_bytes}}
 BUILD_GB = f"{CONFIG.weights_bytes / GB:.10g}"
-LONGEST_TOKENS = f"{article_plan('0.33', vram_bytes=GPU.reported_bytes, weights_bytes=CONFIG.weights_bytes).fitting_tokens:.0f}"
+SHAPE = {name: getattr(MODEL, name) for name in
+         ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
-    "read_bytes": f"{CONFIG.read_bytes / GB:.10g}",
-    "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
-    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}",
-    "context_tokens": f"{assume.PROMPT_TOKENS}",
+    "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
+    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
     "allreduce_latency_s": f"{SHM['allreduce_latency_s'] / US:.10g}",
-    "link": "host memory, two protocols",
-    "states": "read and written",
-}
+    "link": "host memory, two protocols", "states": "read and written"}
+PASS = {  # recipes of every figure that times a pass
+    "message_bytes": "allreduce_payload_bytes",
+    "state_bytes": lambda v: v.states_bytes / v.ranks,
+    "working_s": lambda v: v.busy_s + v.communication_s}
 
 
 def note(holds, words):
@@ -52,3 +47,30 @@ LINKS = {"latency alone, as article 1": {"link_bytes_per_s": NO_BYTES, "bulk_lat
          "PCIe 5.0 x8 line rate, one straight line": {"link_bytes_per_s": LINK.link_bytes_per_s, "bulk_latency_s": 0},
          COUNTED["link"]: {name: SHM[name] for name in ("link_bytes_per_s", "bulk_latency_s")}}
 STATES = {"not counted": {"states_bytes": 0}, COUNTED["states"]: {"states_bytes": STATES_BYTES}}
+
+
+def gpus(*counts, silent=()):
+    """Over how many GPUs a model is split: 1, 2, 4, 8 unless others are given."""
+    options = {f"{n} GPU{'s' * (n > 1)}": {"ranks": n} for n in counts or (1, 2, 4, 8)}
+    return Choice("tp", "Split over", options, "2 GPUs", silent)
+
+
+def formats(quantity, *names):
+    """Options of a choice: formats by name, each of which sets the bytes of one element."""
+    return {name: {quantity: DTYPE_BYTES[name.lower()]} for name in names}
+
+
+def cache_format(silent=()):
+    """In which format the cache is kept."""
+    return Choice("kv_dtype", "KV cache stored as", formats("kv_element_bytes", "BF16", "FP8"), "FP8", silent)
+
+
+def share(least, start=UTILISATION_FRAC, silent=()):
+    """The share of a card that the engine takes."""
+    return slider("utilisation_frac", "Fraction the engine may take", least, 1, start, step=0.01, silent=silent)
+
+
+def latency(start=20, silent=()):
+    """The latency of an all-reduce, from article 1's unless another is given."""
+    return slider("allreduce_latency_s", "Latency of one all-reduce", 1, 200, start, "µs",
+                  COUNTED["allreduce_latency_s"], silent=silent)

@@ -7,44 +7,33 @@ import math
 import re
 from dataclasses import dataclass
 
+from ...formula.units import GIB
+
 NUMBER = re.compile(r"\d{1,15}(\.\d{1,9})?")
-
-
-def log_texts(lo, hi, per_decade=20, start=None):
-    """Round numbers from `lo` to `hi`, evenly spaced on a log scale, two significant digits, as texts; `start` is a number or some that are among them.
-
-    >>> log_texts(1, 10, per_decade=4)
-    ('1', '1.8', '3.2', '5.6', '10')
-    """
-    count = round(per_decade * math.log10(hi / lo))
-    numbers = {float(f"{lo * (hi / lo) ** (i / count):.2g}") for i in range(count + 1)} | {float(lo), float(hi)}
-    return _texts(numbers, start)
-
-
-def linear_texts(lo, hi, step, start=None):
-    """Numbers from `lo` to `hi` by `step`, as texts.
-
-    >>> linear_texts(0.8, 1, 0.1)
-    ('0.8', '0.9', '1')
-    """
-    numbers = {float(f"{lo + i * step:.10g}") for i in range(int((hi - lo) / step + 1e-9) + 1)} | {float(hi)}
-    return _texts(numbers, start)
-
-
-def _texts(numbers, start):
-    numbers |= set() if start is None else set(map(float, start if isinstance(start, tuple) else (start,)))
-    return tuple(f"{number:.10g}" for number in sorted(numbers))
+SCALES = {"µs": ("e-6", 1.0), "ms": ("e-3", 1.0), "GB": ("e9", 1.0), "GB/s": ("e9", 1.0), "TFLOP/s": ("e12", 1.0),
+          "GiB": ("", GIB)}  # unit -> suffix and factor of a slider
 
 
 @dataclass(frozen=True)
-class Slider:
-    """A number that slides over `texts` and may be typed between the first and the last.
-
-    The value of a text is float(text + suffix) * factor, in the base unit of the name it sets.
-    """
+class Control:
+    """What a slider and a choice have in common."""
 
     name: str
     label: str
+
+    def refused(self, given):
+        """The ValueError of bad input: it names the control, what was given and what is accepted."""
+        return ValueError(f"{self.label} ({self.name}) = {given!r} is not accepted: it must be {self.accepted()}")
+
+    def spec(self):
+        """What the page needs to know."""
+        return {key: getattr(self, key) for key in ("name", "label", "kind", *self.told)}
+
+
+@dataclass(frozen=True)
+class Slider(Control):
+    """A number that slides over `texts` or is typed between the ends: float(text + suffix) * factor in base units."""
+
     texts: tuple
     start: str
     unit: str = ""
@@ -52,8 +41,7 @@ class Slider:
     factor: float = 1.0
     whole: bool = False
     silent: tuple = ()
-
-    kind = "slider"
+    kind, told = "slider", ("texts", "start", "unit", "suffix", "factor", "whole")
 
     def __post_init__(self):
         if self.start not in self.texts:
@@ -61,17 +49,17 @@ class Slider:
 
     def accepted(self):
         """What may be typed, in words."""
-        return f"a {'whole ' if self.whole else ''}number from {self.texts[0]} to {self.texts[-1]}{' ' + self.unit if self.unit else ''}"
+        return f"a {'whole ' if self.whole else ''}number from {self.texts[0]} to {self.shown(self.texts[-1])}"
 
     def value(self, text):
-        """{name: number} for a text; ValueError names the control, the text and what is accepted."""
+        """{name: number} for a text."""
         if isinstance(text, str) and NUMBER.fullmatch(text) and not (self.whole and "." in text):
             if float(self.texts[0]) <= float(text) <= float(self.texts[-1]):
                 return {self.name: float(text + self.suffix) * self.factor}
-        raise ValueError(f"{self.label} ({self.name}) = {text!r} is not accepted: it must be {self.accepted()}")
+        raise self.refused(text)
 
     def text(self, number):
-        """The shown text of a number in the base unit.
+        """The shown text of a number in the base unit; a text is its own.
 
         >>> Slider("link_latency_s", "Latency", ("1", "20"), "20", "µs", "e-6").text(2e-5)
         '20'
@@ -79,30 +67,43 @@ class Slider:
         if isinstance(number, str):
             return number
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
-            raise ValueError(f"{self.label} ({self.name}) = {number!r} is not accepted: it must be {self.accepted()}")
+            raise self.refused(number)
         return f"{number / float('1' + self.suffix) / self.factor:.10g}"
 
     def shown(self, text):
         """The text with its unit."""
         return f"{text} {self.unit}".rstrip()
 
-    def spec(self):
-        """What the page needs to know."""
-        keys = ("name", "label", "kind", "texts", "start", "unit", "suffix", "factor", "whole")
-        return {key: getattr(self, key) for key in keys}
+
+def slider(name, label, lo, hi, start, unit="", also=None, step=None, per_decade=20, **more):
+    """A slider from `lo` to `hi` by `step`, else over round numbers of two digits, evenly spaced on a log scale.
+
+    `start` and `also` are among its texts.
+
+    >>> slider("achieved_frac", "Fraction", 0.8, 1, 0.8, also=0.95, step=0.1).texts
+    ('0.8', '0.9', '0.95', '1')
+    >>> slider("ratio", "Ratio", 1, 10, 1, per_decade=4).texts
+    ('1', '1.8', '3.2', '5.6', '10')
+    """
+    if step:
+        numbers = [f"{lo + i * step:.10g}" for i in range(int((hi - lo) / step + 1e-9) + 1)]
+    else:
+        count = round(per_decade * math.log10(hi / lo))
+        numbers = [f"{lo * (hi / lo) ** (i / count):.2g}" for i in range(count + 1)]
+    start, also = (f"{float(number):.10g}" for number in (start, start if also is None else also))
+    found = sorted({float(number) for number in (*numbers, lo, hi, start, also)})
+    texts = tuple(f"{number:.10g}" for number in found)
+    return Slider(name, label, texts, start, unit, *SCALES.get(unit, ("", 1.0)), **more)
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Control):
     """One of several options, each of which sets one or more names: `{"BF16": {"kv_element_bytes": 2}}`."""
 
-    name: str
-    label: str
     options: dict
     start: str
     silent: tuple = ()
-
-    kind = "choice"
+    kind, told = "choice", ("options", "start")
 
     def __post_init__(self):
         if self.start not in self.options:
@@ -115,19 +116,13 @@ class Choice:
         return f"one of {', '.join(self.options)}"
 
     def value(self, text):
-        """{name: number, ...} of an option; ValueError names the control, the text and what is accepted."""
+        """{name: number, ...} of an option."""
         if not isinstance(text, str) or text not in self.options:
-            raise ValueError(f"{self.label} ({self.name}) = {text!r} is not accepted: it must be {self.accepted()}")
+            raise self.refused(text)
         return {name: float(number) for name, number in self.options[text].items()}
 
     def text(self, option):
-        """An option is its own text."""
+        """An option is its own text, also as it is shown."""
         return option
 
-    def shown(self, text):
-        """The option as it stands in the list."""
-        return text
-
-    def spec(self):
-        """What the page needs to know."""
-        return {key: getattr(self, key) for key in ("name", "label", "kind", "options", "start")}
+    shown = text

@@ -1,8 +1,4 @@
-"""`Figure`: controls, axes, marks and tables, declared once.
-
-`draw(values)` makes the matplotlib figure; `page()` the live HTML of the book; in a kernel the object
-shows widgets. Each is made from the same marks.
-"""
+"""`Figure`: controls, axes, marks and a table, declared once: matplotlib, the page and a kernel show the same marks."""
 
 import os
 from dataclasses import dataclass, field
@@ -11,57 +7,43 @@ from functools import cached_property
 from ...formula.tree import Node, as_node
 from ...formula.view import View
 from . import marks as m
+from .page import fragment
 
 PAGE_VARIABLE = "TPMODEL_LIVE"  # "page" while the book is built; "still" for pictures without widgets
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the book.
+    """A figure of the book."""
 
-    name : id on the page, words joined by hyphens
-    title, caption : texts
-    controls : Slider and Choice; each sets one or more names of the view
-    constants : names that no control sets
-    recipes : name -> function of the view, or another name: quantities of this figure that no formula gives
-    given : names of formulas whose values the figure holds
-    presets : words -> texts of the controls that differ from their starts; the first is the start
-    axes, marks : the drawing
-    readouts : name -> parts of a line of text above the drawing
-    table : a Table of texts below it
-    """
-
-    name: str
+    name: str  # id on the page, words joined by hyphens
     title: str
     caption: str
-    controls: tuple
+    controls: tuple  # Slider and Choice; each sets one or more names of the view
     axes: tuple
     marks: tuple
-    constants: dict = field(default_factory=dict)
-    recipes: dict = field(default_factory=dict)
-    given: tuple = ()
-    presets: dict = field(default_factory=dict)
-    readouts: dict = field(default_factory=dict)
-    table: m.Table = None
+    table: m.Table  # below the drawing
+    constants: dict = field(default_factory=dict)  # names that no control sets
+    recipes: dict = field(default_factory=dict)  # name -> function of the view, or another name: what no formula gives
+    given: tuple = ()  # names of formulas whose values the figure holds
+    presets: dict = field(default_factory=dict)  # words -> texts that differ from the start; the first is the start
+    readouts: dict = field(default_factory=dict)  # name -> parts of a line of text above the drawing
     size: tuple = (4.6, 2.8)
 
     def texts(self, values=None):
         """The text state of every control: the defaults, replaced by `values` (texts, or numbers in base units)."""
-        by_name = {control.name: control for control in self.controls}
+        state = {control.name: control.start for control in self.controls}
         for name in values or {}:
-            if name not in by_name:
-                raise ValueError(f"figure {self.name} has no control {name!r}; it has {', '.join(by_name)}")
-        state = {}
-        for name, control in by_name.items():
-            state[name] = control.text(values[name]) if values and name in values else control.start
-            control.value(state[name])
+            if name not in state:
+                raise ValueError(f"figure {self.name} has no control {name!r}; it has {', '.join(state)}")
+        for control in self.controls:
+            if values and control.name in values:
+                state[control.name] = control.text(values[control.name])
+                control.value(state[control.name])
         return state
 
     def preset(self, name):
-        """The values of a preset, for `view`, `draw` and `describe`.
-
-        A name that the figure does not have is refused.
-        """
+        """The values of a preset, for `view`, `draw` and `describe`; a name that the figure has not is refused."""
         if name not in self.presets:
             raise ValueError(f"figure {self.name} has no preset {name!r}; it has {', '.join(self.presets) or 'none'}")
         return self.presets[name]
@@ -69,7 +51,8 @@ class Figure:
     def shown_preset(self, values=None):
         """The preset that these values are, "yours" if none; "" where the figure has no presets."""
         state = self.texts(values)
-        return next((name for name, texts in self.presets.items() if state == self.texts(texts)), "yours") if self.presets else ""
+        found = (name for name, texts in self.presets.items() if state == self.texts(texts))
+        return next(found, "yours") if self.presets else ""
 
     def view(self, values=None):
         """The view of numbers for these values of the controls."""
@@ -77,18 +60,14 @@ class Figure:
         state = self.texts(values)
         for control in self.controls:
             given = (values or {}).get(control.name)
-            exact = isinstance(given, (int, float)) and not isinstance(given, bool)
-            numbers.update({control.name: float(given)} if exact else control.value(state[control.name]))
+            exact = isinstance(given, (int, float))
+            numbers |= {control.name: float(given)} if exact else control.value(state[control.name])
         return View(numbers, self.recipes, self.given)
 
     @cached_property
     def recorded(self):
         """The same figure as trees: name of a mark or text -> its Nodes; unknown names fail here."""
-        base = list(self.constants)
-        for control in self.controls:
-            base += list(control.value(control.start))
-        view = View({name: Node("name", name) for name in base}, self.recipes, self.given)
-        found = {}
+        view, found = View({name: Node("name", name) for name in self.view().names()}, self.recipes, self.given), {}
         for mark in self.marks:
             here = view.extended(**{mark.over: Node("name", mark.over)}) if mark.kind == "curve" else view
             found[mark.name] = [as_node(m.place(part, here)) for part in mark.parts()]
@@ -102,7 +81,7 @@ class Figure:
         found = {f"readout-{name}": parts for name, parts in self.readouts.items()}
         found |= {f"silent-{control.name}": control.silent for control in self.controls if control.silent}
         found |= {f"label-{mark.name}": mark.text for mark in self.marks if mark.kind == "label"}
-        for row, cells in enumerate(self.table.rows if self.table else ()):
+        for row, cells in enumerate(self.table.rows):
             found |= {f"cell-{row}-{column}": cell for column, cell in enumerate(cells)}
         return {name: m.pieces(parts) for name, parts in found.items()}
 
@@ -111,44 +90,42 @@ class Figure:
         view = self.view(values)
         return {name: m.text(parts, view) for name, parts in self.all_texts.items()}
 
+    def cells(self, shown):
+        """The names and texts of the table's cells, row by row."""
+        names = ([f"cell-{row}-{column}" for column in range(len(cells))] for row, cells in enumerate(self.table.rows))
+        return [[(name, shown[name]) for name in row] for row in names]
+
     def cell(self, row, column, values=None):
         """The text of the table's cell under `column`, in the row that begins with `row`."""
-        place = [cells[0] for cells in self.table.rows].index(row), self.table.head.index(column)
-        return self.shown_texts(values)["cell-{}-{}".format(*place)]
+        number = [cells[0] for cells in self.table.rows].index(row)
+        return self.shown_texts(values)[f"cell-{number}-{self.table.head.index(column)}"]
 
     def draw(self, values=None):
         """The matplotlib figure for these values of the controls; marks carry ids, readouts stand above."""
         from . import drawing
-
         return drawing.draw(self, values)
 
     def page(self):
         """The live HTML: inputs, readouts, the SVG, the table, and the marks as JavaScript."""
-        from . import page
-
-        return page.fragment(self)
+        return fragment(self)
 
     def describe(self, values=None):
         """The figure as plain text: settings, readouts, table. The same in every run."""
         state, shown = self.texts(values), self.shown_texts(values)
-        lines = [self.title]
-        lines += [f"  shown: {self.shown_preset(values)}"] if self.presets else []
         notes = {c.name: f" ({note})" for c in self.controls if (note := shown.get(f"silent-{c.name}"))}
-        lines += [f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls]
-        lines += [f"{shown['readout-' + name]}" for name in self.readouts]
-        if self.table:
-            lines.append(" | ".join(self.table.head))
-            for row, cells in enumerate(self.table.rows):
-                lines.append(" | ".join(shown[f"cell-{row}-{column}"] for column in range(len(cells))))
-        return "\n".join(lines)
+        return "\n".join([
+            self.title,
+            *([f"  shown: {self.shown_preset(values)}"] if self.presets else []),
+            *(f"  {c.label} = {c.shown(state[c.name])}{notes.get(c.name, '')}" for c in self.controls),
+            *(shown[f"readout-{name}"] for name in self.readouts),
+            " | ".join(self.table.head),
+            *(" | ".join(text for _, text in row) for row in self.cells(shown))])
 
-    def __repr__(self):
-        return self.describe()
+    __repr__ = describe
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         wanted = os.environ.get(PAGE_VARIABLE)
         if wanted == "page":
             return {"text/html": self.page(), "text/plain": self.describe()}
         from . import kernel
-
         return kernel.bundle(self, widgets=wanted != "still")

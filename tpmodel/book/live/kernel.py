@@ -10,13 +10,11 @@ from . import drawing
 def bundle(figure, widgets=True):
     """The mime bundle for a notebook: widgets, the default figure as PNG, and its stable text."""
     found = {"text/plain": figure.describe(), "image/png": base64.b64encode(png(figure)).decode()}
-    if not widgets:
-        return found
     try:
-        view = widget(figure)._repr_mimebundle_()
+        shown = widget(figure)._repr_mimebundle_() if widgets else {}
     except ImportError:
-        return found
-    return {**found, **{key: view[key] for key in view if key.startswith("application/")}}
+        shown = {}
+    return found | {key: shown[key] for key in shown if key.startswith("application/")}
 
 
 def png(figure, values=None):
@@ -29,27 +27,30 @@ def png(figure, values=None):
 def widget(figure):
     """Sliders and drop-downs above the figure; each change draws it anew in Python."""
     import ipywidgets
-
     wide = {"style": {"description_width": "14em"}, "layout": {"width": "36em"}}
-    inputs = {}
+    inputs, notes, shown = {}, {}, figure.shown_texts()
     for control in figure.controls:
-        options = control.texts if control.kind == "slider" else tuple(control.options)
-        make = ipywidgets.SelectionSlider if control.kind == "slider" else ipywidgets.Dropdown
-        shown = [(control.shown(option), option) for option in options]
-        inputs[control.name] = make(options=shown, value=control.start, description=control.label, **wide)
+        slides = control.kind == "slider"
+        make = ipywidgets.SelectionSlider if slides else ipywidgets.Dropdown
+        options = [(control.shown(option), option) for option in (control.texts if slides else control.options)]
+        inputs[control.name] = make(options=options, value=control.start, description=control.label, **wide)
+        if control.silent:
+            notes[control.name] = ipywidgets.Label(shown[f"silent-{control.name}"])
     picture = ipywidgets.HTML(html(figure))
-    notes = {control.name: ipywidgets.Label(figure.shown_texts()[f"silent-{control.name}"]) for control in figure.controls if control.silent}
-    presets = ipywidgets.Dropdown(options=[*figure.presets, "yours"], value=figure.shown_preset() or "yours", description="Shown", **wide)
+    presets = ipywidgets.Dropdown(options=[*figure.presets, "yours"], value=figure.shown_preset() or "yours",
+                                  description="Shown", **wide)
 
     def redraw(_):
         values = {name: box.value for name, box in inputs.items()}
+        texts = figure.shown_texts(values)
         for name, note in notes.items():
-            note.value = figure.shown_texts(values)[f"silent-{name}"]
+            note.value = texts[f"silent-{name}"]
         picture.value, presets.value = html(figure, values), figure.shown_preset(values) or "yours"
 
     def chosen(change):
-        for name, text in figure.texts(figure.presets.get(change["new"], {})).items() if change["new"] in figure.presets else ():
-            inputs[name].value = text
+        if change["new"] in figure.presets:
+            for name, text in figure.texts(figure.presets[change["new"]]).items():
+                inputs[name].value = text
 
     for box in inputs.values():
         box.observe(redraw, "value")
@@ -61,11 +62,7 @@ def widget(figure):
 def html(figure, values=None):
     """The still figure for these values: readouts, SVG, table."""
     shown = figure.shown_texts(values)
-    readouts = "".join(f"<p>{escape(shown['readout-' + name])}</p>" for name in figure.readouts)
-    picture, _ = drawing.svg(figure, values)
-    rows = ""
-    if figure.table:
-        rows = "<tr>" + "".join(f"<th>{escape(name)}</th>" for name in figure.table.head) + "</tr>"
-        for row, cells in enumerate(figure.table.rows):
-            rows += "<tr>" + "".join(f"<td>{escape(shown[f'cell-{row}-{c}'])}</td>" for c in range(len(cells))) + "</tr>"
-    return f'<div style="max-width: 40em">{readouts}{picture}<table>{rows}</table></div>'
+    readouts = "".join(f"<p>{escape(shown[f'readout-{name}'])}</p>" for name in figure.readouts)
+    row = lambda tag, texts: "<tr>" + "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts) + "</tr>"
+    rows = row("th", figure.table.head) + "".join(row("td", dict(cells).values()) for cells in figure.cells(shown))
+    return f'<div style="max-width: 40em">{readouts}{drawing.svg(figure, values)[0]}<table>{rows}</table></div>'

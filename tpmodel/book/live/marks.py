@@ -1,7 +1,7 @@
 """What a figure draws. Every mark is a plain function of one view of the figure's values.
 
-A place or a size is a number, a name such as "pass_s/MS", or a function of the view. A text is a template, or a tuple of
-templates and `(function, decimals)` for a number, `(function, words)` for one word out of a tuple, by index.
+A place or a size is a number, a name such as "pass_s/MS", or a function of the view. A text is a template, or a tuple
+of templates and `(function, decimals)` for a number, `(function, words)` for one word out of a tuple, by index.
 """
 
 import re
@@ -31,10 +31,21 @@ class Axes:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A filled rectangle. A bar is a box on a row."""
+class Mark:
+    """Anything that is drawn, under its id in the figure, on the axes of this number."""
 
     name: str
+    axes: int = field(default=0, kw_only=True)
+
+    def parts(self):
+        """Its places: x and y of a point, or of two."""
+        return tuple(getattr(self, place) for place in self.places)
+
+
+@dataclass(frozen=True)
+class Box(Mark):
+    """A filled rectangle. A bar is a box on a row."""
+
     x0: object
     x1: object
     y0: object
@@ -42,24 +53,27 @@ class Box:
     color: str
     label: str = ""
     ghost: bool = False
-    axes: int = 0
-
-    kind = "box"
-
-    def parts(self):
-        return (self.x0, self.y0, self.x1, self.y1)
+    kind, places = "box", ("x0", "y0", "x1", "y1")
 
 
-def bar(name, row, start, end, color, label="", ghost=False, axes=0, thickness=0.62):
+def bar(name, row, start, end, color, label="", thickness=0.62, **more):
     """A horizontal bar on row `row` from `start` to `end`."""
-    return Box(name, start, end, row - thickness / 2, row + thickness / 2, color, label, ghost, axes)
+    return Box(name, start, end, row - thickness / 2, row + thickness / 2, color, label, **more)
+
+
+def stack(row, parts, at=None, name="{}", ghost=False, **more):
+    """Bars on one row, each from where the last one ends: (name, color, label, end). Ghosts are not in the legend."""
+    start = 0
+    for part, color, label, end in parts:
+        stop = quantity(end, at) if isinstance(end, str) else end
+        yield bar(name.format(part), row, start, stop, color, "" if ghost else label, ghost=ghost, **more)
+        start = stop
 
 
 @dataclass(frozen=True)
-class Line:
-    """A straight line between two points; `arrow` gives it a head, for a line along an axis that keeps its direction."""
+class Line(Mark):
+    """A straight line between two points; `arrow` gives one along an axis, which it never turns from, a head."""
 
-    name: str
     x0: object
     y0: object
     x1: object
@@ -68,19 +82,13 @@ class Line:
     label: str = ""
     dashed: bool = False
     arrow: bool = False
-    axes: int = 0
-
-    kind = "line"
-
-    def parts(self):
-        return (self.x0, self.y0, self.x1, self.y1)
+    kind, places = "line", ("x0", "y0", "x1", "y1")
 
 
 @dataclass(frozen=True)
-class Curve:
+class Curve(Mark):
     """y over the name `over`, sampled at `samples`; the other names come from the view."""
 
-    name: str
     over: str
     samples: tuple
     y: object
@@ -88,8 +96,6 @@ class Curve:
     label: str = ""
     x: object = None
     dashed: bool = False
-    axes: int = 0
-
     kind = "curve"
 
     def parts(self):
@@ -97,40 +103,28 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Marker:
+class Marker(Mark):
     """A dot."""
 
-    name: str
     x: object
     y: object
     color: str
     label: str = ""
     shape: str = "o"
-    axes: int = 0
-
-    kind = "marker"
-
-    def parts(self):
-        return (self.x, self.y)
+    kind, places = "marker", ("x", "y")
 
 
 @dataclass(frozen=True)
-class Label:
+class Label(Mark):
     """A text inside the drawing, at a place that may move."""
 
-    name: str
     x: object
     y: object
     text: tuple
     size: float = 10.5
     color: str = "text"
     align: str = "center"
-    axes: int = 0
-
-    kind = "label"
-
-    def parts(self):
-        return (self.x, self.y)
+    kind, places = "label", ("x", "y")
 
 
 @dataclass(frozen=True)
@@ -139,11 +133,17 @@ class Table:
 
     caption: str
     head: tuple
-    rows: tuple = field(default=())
+    rows: tuple
 
 
-UNITS = {name: getattr(units, name) for name in ("US", "MS", "KB", "MB", "GB", "KIB", "MIB", "GIB", "TFLOP")} | {"PERCENT": 0.01}
+UNITS = {name: getattr(units, name) for name in ("US", "MS", "KB", "MB", "GB", "KIB", "MIB", "GIB", "TFLOP")}
+UNITS |= {"PERCENT": 0.01}
 HOLE = re.compile(r"\{(\w+(?:/\w+)?)(?::(\d)|\?([^}]*))\}")  # {name/UNIT:decimals} or {name?words|by|index}
+
+
+def holding(**values):
+    """A function that puts values into any view: numbers, or names and functions of that view."""
+    return lambda v: v.extended(**{name: place(value, v) for name, value in values.items()})
 
 
 def quantity(text, at=None):
@@ -173,7 +173,8 @@ def template(text, at=None):
         end = hole.end()
     rest = text[end:]
     if "{" in rest or "}" in rest:
-        raise ValueError(f"{text!r} has a hole that is not understood: it must look like {{name:1}}, {{name/MS:1}} or {{name?no|yes}}")
+        raise ValueError(f"{text!r} has a hole that is not understood: "
+                         "it must look like {name:1}, {name/MS:1} or {name?no|yes}")
     return (*found, rest) if rest or not found else tuple(found)
 
 
@@ -197,12 +198,8 @@ def place(part, view):
 
 def text(parts, view):
     """The text of `parts` for a view of numbers."""
-    shown = []
-    for part in pieces(parts):
-        if isinstance(part, str):
-            shown.append(part)
-        else:
-            function, how = part
-            number = float(function(view))
-            shown.append(how[int(number)] if isinstance(how, tuple) else fixed(number, how))
-    return "".join(shown)
+    def shown(function, how):
+        number = float(function(view))
+        return how[int(number)] if isinstance(how, tuple) else fixed(number, how)
+
+    return "".join(part if isinstance(part, str) else shown(*part) for part in pieces(parts))

@@ -9,8 +9,9 @@ from ... import formulas
 from ...catalog.assumptions import assumptions
 from ...catalog.gpus import gpus
 from ...catalog.links import listed as links
-from ...formula import REGISTRY, vocabulary
+from ...formula import REGISTRY
 from ...formula.units import fixed
+from ...formula.vocabulary import NAMES, accepted
 from ...planner.evidence.allreduces import ours
 from ...planner.evidence.cases import cases
 from ...planner.evidence.checks import own_table
@@ -22,28 +23,37 @@ from .tables import Several, Words, short
 CATALOG = {"models": models, "cards": gpus, "links": links, "assumptions": assumptions}
 
 
+def _grouped(pairs):
+    """{key: [value, ...]} in the order in which keys come first."""
+    found = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _tables(head, groups, row, numbers=()):
+    """One table a group of {caption: items}, one row an item."""
+    return Several(tuple(Words(caption, head, tuple(map(row, items)), numbers) for caption, items in groups.items()))
+
+
 def themes():
     """{theme: [name, ...]} in the order of the vocabulary."""
-    found = {}
-    for name, term in vocabulary.NAMES.items():
-        found.setdefault(term.theme, []).append(name)
-    return found
+    return _grouped((term.theme, name) for name, term in NAMES.items())
 
 
 def symbols():
     """The vocabulary, one table a theme."""
-    rows = lambda names: tuple((rf"\({t.symbol}\)", name, t.unit or "1", vocabulary.accepted(name), t.meaning)
-                               for name in names for t in (vocabulary.NAMES[name],))
-    return Several(tuple(Words(theme.capitalize(), ("symbol", "name", "unit", "accepted", "meaning"), rows(names))
-                         for theme, names in themes().items()))
+    row = lambda item: (rf"\({item[1].symbol}\)", item[0], item[1].unit or "1", accepted(item[0]), item[1].meaning)
+    groups = _grouped((term.theme.capitalize(), (name, term)) for name, term in NAMES.items())
+    return _tables(("symbol", "name", "unit", "accepted", "meaning"), groups, row)
 
 
 def every_formula():
     """{module: [Formula, ...]} after every module of tpmodel.formulas is loaded."""
     found = {}
-    for module in pkgutil.iter_modules(formulas.__path__):
-        import_module(f"{formulas.__name__}.{module.name}")
-        found[module.name] = [f for f in REGISTRY.values() if f.__module__ == f"{formulas.__name__}.{module.name}"]
+    for module in pkgutil.iter_modules(formulas.__path__, f"{formulas.__name__}."):
+        import_module(module.name)
+        found[module.name.rpartition(".")[2]] = [form for form in REGISTRY.values() if form.__module__ == module.name]
     return {name: forms for name, forms in found.items() if forms}
 
 
@@ -56,81 +66,86 @@ def formula_tables():
     """Every formula, one table a module."""
     words = lambda form: re.sub(r"\$(.+?)\$", r"\\(\1\\)", form.__doc__.strip().splitlines()[0])
     row = lambda form: (form.__name__, rf"\(\displaystyle {form.latex()}\)", words(form), formula_source(form))
-    return Several(tuple(Words(name.capitalize(), ("name", "formula", "meaning", "source"), tuple(map(row, forms)))
-                         for name, forms in every_formula().items()))
+    groups = {name.capitalize(): forms for name, forms in every_formula().items()}
+    return _tables(("name", "formula", "meaning", "source"), groups, row)
 
 
 def specs(file):
     """Every number of "models", "cards", "links" or "assumptions", one table an entry; a link says its protocol."""
-    def row(name, n):
-        low, high = ("", "") if n.low is None else (short(n.low), short(n.high))
+    def row(item):
+        name, n = item
+        ends = "" if n.low is None else f"{short(n.low)} to {short(n.high)}"
         where = "; ".join(filter(None, (n.source, n.where, n.note)))
-        return (vocabulary.NAMES[name].meaning, f"{short(n.value)} {n.unit}".rstrip(), f"{low} to {high}" if low else "", n.kind, where, n.date)
+        return (NAMES[name].meaning, f"{short(n.value)} {n.unit}".rstrip(), ends, n.kind, where, n.date)
 
-    head = ("number", "value", "range", "kind", "source", "date")
     known = lambda entry: entry.key + (f", protocol {entry.said['protocol']}" if "protocol" in entry.said else "")
-    rows = lambda entry: tuple(row(*item) for item in entry.numbers.items())
-    return Several(tuple(Words(f"{entry.name} ({known(entry)})", head, rows(entry), (1, 2))
-                         for entry in CATALOG[file]().values()))
+    groups = {f"{entry.name} ({known(entry)})": entry.numbers.items() for entry in CATALOG[file]().values()}
+    return _tables(("number", "value", "range", "kind", "source", "date"), groups, row, (1, 2))
 
 
 def claims_table(article):
     """Every claim of one article ("000" or "002") with what became of it."""
-    named = {claim.id: claim for claim in claims()}
-    rows = tuple((f"{named[f.id].quantity} ({named[f.id].kind}; {f.id})", f.verdict or f.status,
-                  f"{short(f.article)} {f.unit}" + (f"; again {short(f.computed)}" if f.computed is not None else ""), short(f.book_value), f.note)
-                 for f in findings() if named[f.id].article == article)
+    named = {claim.id: f"{claim.quantity} ({claim.kind}; {claim.id})" for claim in claims() if claim.article == article}
+    again = lambda found: "" if found.computed is None else f"; again {short(found.computed)}"
     head = ("quantity", "verdict", "article, and computed again", "ours", "note")
+    rows = tuple((named[found.id], found.verdict or found.status, f"{short(found.article)} {found.unit}{again(found)}",
+                  short(found.book_value), found.note) for found in findings() if found.id in named)
     return Words(f"Article {1 + (article != '000')}", head, rows, (3,))
 
 
 def counts():
     """How many claims there are, and of each role, status and verdict: name -> number."""
-    found = findings()
-    named = [finding.role for finding in found] + [f"is_{f.status}" for f in found] + [f.verdict for f in found if f.verdict]
-    return Counter(rows=len(found)) + Counter(named)
+    said = Counter(rows=len(findings()))
+    for found in findings():
+        said.update(filter(None, (found.role, f"is_{found.status}", found.verdict)))
+    return said
 
 
 def measured_table():
     """What others measured, beside the model's low, middle and high."""
-    link = lambda c: "" if c.link == "none" else f"; link {c.link}"
-    rows = tuple((f"{c.setting}; {c.tokens:,} tokens of context{link(c)}", *(fixed(r, 1) for r in (c.low, c.mid, c.high, c.measured)),
-                  "inside" if c.inside else "below" if c.measured < c.low else "above", f"{c.id}, {c.source}")
-                 for c in cases())
+    def row(case):
+        link = "" if case.link == "none" else f"; link {case.link}"
+        numbers = (fixed(rate, 1) for rate in (case.low, case.mid, case.high, case.measured))
+        lies = "inside" if case.inside else "below" if case.measured < case.low else "above"
+        return (f"{case.setting}; {case.tokens:,} tokens of context{link}", *numbers, lies, f"{case.id}, {case.source}")
+
     head = ("setting", "low", "middle", "high", "measured", "", "row, source")
-    return Words("Decode of one stream, tokens/s", head, rows, (1, 2, 3, 4))
+    return Words("Decode of one stream, tokens/s", head, tuple(map(row, cases())), (1, 2, 3, 4))
 
 
 def check_groups(kind):
-    """The rows of the project's own table that count, group by group: how many lie inside the stated range, and how far the middle is off."""
+    """The project's own rows that count, group by group: how many lie inside the range, how far the middle is off."""
+    def row(group):
+        line, errors = lines[group[0].id], sorted(abs(row.error_frac) for row in group)
+        return (f"{line['gpus' if 'gpus' in line else 'ranks']} × {line['gpu']}", line["link"], str(len(group)),
+                str(sum(row.inside for row in group)), f"{100 * errors[len(errors) // 2]:.0f}",
+                f"{group[0].id.split('/')[0]}, {line['source']}")
+
     table, (rows, _) = own_table(kind)
     lines = {line["id"]: line for line in table}
-    groups = {}
-    for row in rows:
-        if row.use == "gate" and row.measured is not None:
-            groups.setdefault(lines[row.id]["group"], []).append(row)
-    found = []
-    for name, same in groups.items():
-        line, errors = lines[same[0].id], sorted(abs(row.error_frac) for row in same)
-        found.append((f"{line['gpus' if 'gpus' in line else 'ranks']} × {line['gpu']}", line["link"], str(len(same)), str(sum(row.inside for row in same)),
-                      f"{100 * errors[len(errors) // 2]:.0f}", f"{same[0].id.split('/')[0]}, {line['source']}"))
+    counted = (row for row in rows if row.use == "gate" and row.measured is not None)
+    groups = _grouped((lines[row.id]["group"], row) for row in counted)
     head = ("cards", "link", "rows", "inside", "middle off, %", "first row, source")
-    return Words(f"Measured rows of check {kind}", head, tuple(found), (2, 3, 4))
+    return Words(f"Measured rows of check {kind}", head, tuple(map(row, groups.values())), (2, 3, 4))
 
 
 def forced_protocols(shown=(8, 10240, 131072, 1048576, 16777216, 268435456)):
     """What an all-reduce took between our two H200 when NCCL was held to one protocol, and when it chose."""
-    names = ("LL", "LL128", "Simple", "default")
     size = lambda n: f"{n} B" if n < 1024 else f"{n // 1024} KiB" if n < 2**20 else f"{n // 2**20} MiB"
-    table = lambda series, words: Words(f"{words}, µs", ("message", *names[:3], "NCCL's choice"), tuple(
-        (size(n), *(short(float(f"{dict(ours(series, name))[n] * 1e6:.4g}")) for name in names)) for n in shown), (1, 2, 3, 4))
+
+    def table(series, words):
+        found = [dict(ours(series, name)) for name in ("LL", "LL128", "Simple", "default")]
+        rows = tuple((size(n), *(short(float(f"{seconds[n] * 1e6:.4g}")) for seconds in found)) for n in shown)
+        return Words(f"{words}, µs", ("message", "LL", "LL128", "Simple", "NCCL's choice"), rows, (1, 2, 3, 4))
+
     return Several((table("shm", "Through host memory (NCCL_P2P_DISABLE=1)"), table("nvlink", "Over NVLink")))
 
 
 def tornado(swings, caption, decimals):
     """Swings as a table, the largest first, with a bar for its size."""
     largest = max(swing.size for swing in swings)
-    rows = tuple((s.input, *(fixed(a, decimals) for a in s.answers), "█" * round(12 * s.size / largest) or "▏", " to ".join(s.ends), s.kind)
+    bar = lambda size: "█" * round(12 * size / largest) or "▏"
+    rows = tuple((s.input, *(fixed(a, decimals) for a in s.answers), bar(s.size), " to ".join(s.ends), s.kind)
                  for s in swings)
     return Words(caption, ("input", "at its start", "at its end", "swing", "range", "kind"), rows, (1, 2))
 
@@ -143,19 +158,15 @@ def trust_tables():
 
 def sources():
     """Every source of the catalog, the formulas and the public measurements, with what it carries."""
-    carried = {}
-    for file in CATALOG.values():
-        for entry in file().values():
-            for name, number in entry.numbers.items():
-                carried.setdefault(number.source, []).append(f"{entry.key} {name}")
-    catalog = tuple((source, str(len(names)), names[0] + (" …" if len(names) > 1 else "")) for source, names in sorted(carried.items()))
-    printed = sorted({(formula_source(f), f.__name__) for forms in every_formula().values() for f in forms
-                      if re.search(r"arXiv|doi|http", formula_source(f))})
-    rows = {}
-    for case in cases():
-        rows.setdefault(case.source, []).append(case.id)
+    carried = _grouped((number.source, f"{entry.key} {name}") for file in CATALOG.values()
+                       for entry in file().values() for name, number in entry.numbers.items())
+    catalog = tuple((source, str(len(names)), names[0] + " …" * (len(names) > 1))
+                    for source, names in sorted(carried.items()))
+    papers = {(formula_source(form), form.__name__) for forms in every_formula().values() for form in forms}
+    printed = tuple(sorted(paper for paper in papers if re.search(r"arXiv|doi|http", paper[0])))
+    measured = _grouped((case.source, case.id) for case in cases())
     return Several((
         Words("Sources of the catalog", ("source", "numbers", "for example"), catalog, (1,)),
-        Words("Papers behind the formulas", ("source", "formula"), tuple(printed)),
-        Words("Public measurements", ("source", "rows"), tuple((source, ", ".join(ids)) for source, ids in sorted(rows.items()))),
-    ))
+        Words("Papers behind the formulas", ("source", "formula"), printed),
+        Words("Public measurements", ("source", "rows"),
+              tuple((source, ", ".join(ids)) for source, ids in sorted(measured.items())))))

@@ -28,7 +28,7 @@ def fingerprint(*words):
 
 
 def begin(app, config):
-    """Drop the outputs that another package made; a build that fails or is killed from here on leaves no CLEAN behind."""
+    """Drop the outputs that another package made; a build that fails or is killed from here on leaves no CLEAN."""
     build = Path(app.outdir).parent
     build.mkdir(parents=True, exist_ok=True)
     outputs, clean, settings = build / OUTPUTS, build / CLEAN, Path(app.srcdir) / "_config.yml"
@@ -72,8 +72,7 @@ class GluedMath(SphinxPostTransform):
 
     def apply(self, **_):
         for node in list(self.document.findall(PendingGlueReference)):
-            folder = self.env.mystnb_config.output_folder
-            output = read_glue_cache(folder, node.refdoc).get(node.key, {})
+            output = read_glue_cache(self.env.mystnb_config.output_folder, node.refdoc).get(node.key, {})
             latex = output.get("data", {}).get("text/latex")
             if latex and node.gtype != "text":
                 latex = latex.strip("$").removeprefix("\\displaystyle").strip()

@@ -1,8 +1,10 @@
-"""A table of texts that a notebook shows and glues: HTML with mathematics for the page, aligned plain text everywhere else."""
+"""A table of texts that a notebook shows and glues: HTML with mathematics for the page, else aligned plain text."""
 
 import re
 from dataclasses import dataclass
 from html import escape
+
+from ..live.page import table
 
 LONG, LONGER = 22, 90  # a column with a longer text is given room
 COMMAND = re.compile(r"\\[a-z]+|[\\{}()]")  # of LaTeX: not seen
@@ -37,13 +39,9 @@ class Words:
         return "\n".join((self.caption, *lines))
 
     def _repr_html_(self):
-        head = "".join(f'<th scope="col"{self._side(i)}>{_cell(cell)}</th>' for i, cell in enumerate(self.head))
-        body = "".join(
-            "<tr>" + f'<th scope="row"{self._side(0)}>{_cell(row[0])}</th>'
-            + "".join(f"<td{self._side(i)}>{_cell(cell)}</td>" for i, cell in enumerate(row[1:], 1)) + "</tr>"
-            for row in self.rows)
-        return (f'<div class="tp-table tp-words" tabindex="0" role="region" aria-label="{escape(self.caption)}">'
-                f"<table><caption>{_cell(self.caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>")
+        sides = [self._side(i) for i in range(len(self.head))]
+        cells = lambda row: zip(sides, map(_cell, row))
+        return table(escape(self.caption), _cell(self.caption), cells(self.head), map(cells, self.rows), " tp-words")
 
     def _side(self, column):
         if column in self.numbers:
@@ -78,4 +76,5 @@ def short(number):
     """
     if number is None:
         return ""
-    return f"{number:,.0f}" if 1e4 <= abs(number) < 1e7 or number == int(number) and abs(number) < 1e7 else f"{number:.4g}"
+    whole = abs(number) < 1e7 and (abs(number) >= 1e4 or number == int(number))
+    return f"{number:,.0f}" if whole else f"{number:.4g}"
