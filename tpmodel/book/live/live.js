@@ -4,7 +4,7 @@
   "use strict";
   const formats = {};
 
-  /* The same rule as tpmodel.units.fixed. */
+  /* The same rule as tpmodel.formula.units.fixed. */
   function fixed(number, decimals) {
     if (!Number.isFinite(number)) return "–";
     const scale = Number("1e" + decimals);

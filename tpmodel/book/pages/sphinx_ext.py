@@ -13,7 +13,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from ..live.figure import PAGE_VARIABLE
 
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 OUTPUTS = "tpmodel.sha256"  # beside the cache of outputs: the package that made them
 CLEAN = "clean.sha256"  # what the last build was made from, if it gave no warning
 
