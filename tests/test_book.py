@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 import pytest
+
+from tpmodel.book.pages import sphinx_ext
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,3 +151,7 @@ def test_licences_stand_beside_vendored_assets():
     for asset in (ROOT / "book" / "assets").iterdir():
         if asset.is_dir():
             assert list(asset.glob("LICENSE*")), f"{asset.name} has no licence beside it"
+
+
+def test_the_mark_of_a_build_covers_the_whole_package():
+    assert sphinx_ext.PACKAGE == ROOT / "tpmodel"

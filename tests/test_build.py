@@ -86,7 +86,3 @@ def test_a_build_that_did_not_reach_its_end_is_no_clean_one(small, monkeypatch):
         build(small, *STRICT)
     status, said = build(small, *STRICT)
     assert status != 0 and "nowhere" in said
-
-
-def test_the_mark_of_a_build_covers_the_whole_package():
-    assert sphinx_ext.PACKAGE == Path(tpmodel.__file__).parent
