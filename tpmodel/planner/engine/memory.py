@@ -76,15 +76,10 @@ def resolved(order, setting):
     r, stages = setting.rules, len(setting.stages)
     families = {layer.state.family for layer in order if layer.state}
     kept = max("mamba2" in families and r.mamba2_checkpoints, "gdn" in families and r.gdn_step > 16)
-    caching, checkpoints, in_flight = setting.caching, setting.checkpoints, setting.in_flight
-    if caching is None:
-        caching = r.caching or not families
-    if checkpoints is None:
-        checkpoints = caching * kept
-    if in_flight is None:
-        in_flight = r.in_flight if stages < 2 else stages + (r.in_flight > 1)
-    mode = setting.mode or ("align" if caching else "none")
-    return replace(setting, caching=caching, checkpoints=checkpoints, in_flight=in_flight, mode=mode)
+    caching = setting.caching if setting.caching is not None else r.caching or not families
+    defaults = {"caching": caching, "checkpoints": caching * kept, "mode": "align" if caching else "none",
+                "in_flight": r.in_flight if stages < 2 else stages + (r.in_flight > 1)}
+    return replace(setting, **{name: it for name, it in defaults.items() if getattr(setting, name) is None})
 
 
 def paged(order, setting):

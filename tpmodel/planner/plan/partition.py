@@ -14,11 +14,12 @@ def fastest(layers, rates, rooms):
     [24, 10]
     """
     if len(rates) > layers or sum(rooms) < layers or min(rooms) < 1:
-        raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {', '.join(map(str, rooms))}")
+        room = ", ".join(map(str, rooms))
+        raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {room}")
     found = [1] * len(rates)
     for _ in range(layers - len(rates)):
-        free = [i for i in range(len(rates)) if found[i] < rooms[i]]
-        found[min(free, key=lambda i: ((found[i] + 1) / rates[i], i))] += 1
+        free = [i for i, (held, room) in enumerate(zip(found, rooms)) if held < room]
+        found[min(free, key=lambda i: (found[i] + 1) / rates[i])] += 1
     return found
 
 
@@ -27,5 +28,6 @@ def parse_reserves(text, count):
     found = [inputs.as_real(part) for part in text.split(",")]
     found = found * count if len(found) == 1 else found
     if len(found) != count or not all(number is not None and 0 <= number < MOST_GIB for number in found):
-        raise inputs.refused("reserve-gib", text, f"it must be one number of GiB >= 0{f', or {count} with commas between' if count > 1 else ''}")
+        more = f", or {count} with commas between" if count > 1 else ""
+        raise inputs.refused("reserve-gib", text, f"it must be one number of GiB >= 0{more}")
     return found
