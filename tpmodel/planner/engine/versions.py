@@ -12,7 +12,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Version:
-    """What differs between releases: 0.32 and 0.33 as read in the source; older rules begin where issues and logs say."""
+    """What differs between releases: of 0.32 and 0.33 as in the source, of older ones as issues and logs bracket it."""
 
     since: tuple
     null_blocks: int = 0  # held back when checking that one sequence fits

@@ -47,7 +47,7 @@ def gap_range_s(engine):
 
 
 def mfu_number(card, format, model=""):
-    """What a pass takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any card."""
+    """What a pass takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
     return number("mfu_frac", models().get(model), card if format == "bf16" else None, assumed(format))
 
 
@@ -74,22 +74,19 @@ def arithmetic(format):
     return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
 
 
-def _ends(numbers, scale=1.0, digits="g"):
-    return " / ".join(f"{number / scale:{digits}}" for number in numbers)
-
-
 def words(cards, link_entry, kind, config, drafts=0, acceptance=None):
     """The assumptions as sentences; numbers are low / mid / high."""
+    joined = lambda numbers, scale=1, digits="g": " / ".join(f"{number / scale:{digits}}" for number in numbers)
     kinds, said = {card.key: card for card in cards}.values(), []
     for name, key, text, scale, digits in (
             ("overhead_bytes", "vllm", "graphs, activations and buffers take {} GiB a GPU", GIB, ".1f"),
             ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g"),
             ("mfu_frac", "bf16", "arithmetic reaches {} of the BF16 rate, less of smaller formats", 1, ".2g")):
-        say = lambda numbers: text.format(_ends(numbers, scale, digits))
+        say = lambda numbers: text.format(joined(numbers, scale, digits))
         own = {card.key: card.numbers[name] for card in kinds if name in card.numbers}
         said += [f"{key}: {say(number.base_range)} ({number.kind}: {number.source})" for key, number in own.items()]
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
-    gaps = _ends(GAPS_S["vllm"], 1e-3)
+    gaps = joined(GAPS_S["vllm"], 1e-3)
     said += [f"an engine waits {gaps} ms between two steps (community); public vLLM runs fit the slow end",
              f"a pass takes at most {CHUNK_TOKENS} tokens of a prompt",
              f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter"]
@@ -98,12 +95,12 @@ def words(cards, link_entry, kind, config, drafts=0, acceptance=None):
     if config.draft_layers and not drafts:
         said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
     if drafts and acceptance is None:
-        said.append(f"a drafted token is accepted with a chance of {_ends(ACCEPTANCE)} (estimate)")
+        said.append(f"a drafted token is accepted with a chance of {joined(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")
     said += filter(None, [wire.unsaid(link_entry)])
     for card in kinds if kind == "offload" else ():
         rates, own = [host_bytes_per_s(card, end) for end in range(len(ENDS))], "copy_bytes_per_s" in card.numbers
         whose = "its own copies" if own else "the copies of article 2, at most what its slot moves"
-        said.append(f"{card.key}: offloaded weights come at {_ends(rates, 1e9, '.1f')} GB/s ({whose})")
+        said.append(f"{card.key}: offloaded weights come at {joined(rates, 1e9, '.1f')} GB/s ({whose})")
     return said

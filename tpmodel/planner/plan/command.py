@@ -13,7 +13,7 @@ def run(args):
     from .why import lines, why
 
     layers = None if args.layers is None else inputs.layers(args.layers)
-    made = make(Ask(args.model, tuple(args.gpu), args.parallel, layers, args.link, args.kv_dtype, args.context,
+    made = make(Ask(args.model, tuple(args.gpu or ()), args.parallel, layers, args.link, args.kv_dtype, args.context,
                     args.util, args.reserve_gib, args.mtp, args.acceptance, args.batch, args.engine, args.catalog,
                     args.goal))
     found = made.document()
@@ -55,26 +55,25 @@ def _lines(found, args):
 
 def add_arguments(command):
     """The flags of `tpmodel plan`."""
-    add = command.add_argument
-    add("--model", required=True, help="a name in the catalog, or a config.json or its folder")
-    add("--gpu", action="append", default=[], help="name in the catalog; once for each GPU")
-    add("--parallel", default="auto", help="one, tp, pp, offload or auto, which compares them (default: %(default)s)")
-    add("--layers", help="pp: layers of each stage, 20,14 (default: as vLLM splits)")
-    add("--link", default="shm", help="name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ... (default: %(default)s)")
-    add("--kv-dtype", help="bf16, fp8, ... (default: what the build says)")
-    add("--context", type=int, help="tokens that must fit (default: as many as fit)")
-    add("--util", type=float, default=0.92,
-        help="fraction of the memory that the engine may take (default: %(default)s)")
-    add("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0 (default: %(default)s)")
-    add("--mtp", type=int, default=0, help="tokens drafted a round by the model's MTP layer (default: %(default)s)")
-    add("--acceptance", type=float, help="chance that a drafted token is accepted (default: a range)")
-    add("--batch", type=int, default=1,
-        help="sequences decoded together, each of the context (default: %(default)s)")
-    add("--engine", default="vllm-0.33", help="the vLLM version whose rules count (default: %(default)s)")
-    add("--goal", default="decode", help="what auto compares: decode or prefill (default: %(default)s)")
-    add("--catalog", help="a TOML file with GPUs and links of your own")
-    add("--why", metavar="NAME",
-        help="print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...")
-    add("--explain", action="store_true", help="print every term and assumption")
-    add("--json", action="store_true", help="print JSON")
+    def add(flag, help, **more):
+        command.add_argument(flag, help=f"{help} (default: %(default)s)" if "default" in more else help, **more)
+
+    add("--model", "a name in the catalog, or a config.json or its folder", required=True)
+    add("--gpu", "name in the catalog; once for each GPU", action="append")
+    add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
+    add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
+    add("--link", "name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...", default="shm")
+    add("--kv-dtype", "bf16, fp8, ... (default: what the build says)")
+    add("--context", "tokens that must fit (default: as many as fit)", type=int)
+    add("--util", "fraction of the memory that the engine may take", type=float, default=0.92)
+    add("--reserve-gib", "GiB taken before the start on each GPU: 1.4,0", default="0")
+    add("--mtp", "tokens drafted a round by the model's MTP layer", type=int, default=0)
+    add("--acceptance", "chance that a drafted token is accepted (default: a range)", type=float)
+    add("--batch", "sequences decoded together, each of the context", type=int, default=1)
+    add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
+    add("--goal", "what auto compares: decode or prefill", default="decode")
+    add("--catalog", "a TOML file with GPUs and links of your own")
+    add("--why", "print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...", metavar="NAME")
+    add("--explain", "print every term and assumption", action="store_true")
+    add("--json", "print JSON", action="store_true")
     command.set_defaults(run=run)

@@ -43,13 +43,11 @@ def of_ways(config, machine, tried, setting, best, ask):
         return None
 
     def rate(kind, link, sequences=ask.batch):
-        placed, tokens = both[kind].placement, sequences
-        here = replace(setting, ranks=placed.ranks)
-        job = one_pass.decode(here, best.context_tokens, sequences, ask.mtp)
+        tokens, job = sequences, one_pass.decode(setting, best.context_tokens, sequences, ask.mtp)
         if ask.goal == "prefill":
             tokens = best.prefill.prompt_tokens
-            job = one_pass.prompt(here, tokens)
-        return one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(ENDS))[MID]
+            job = one_pass.prompt(setting, tokens)
+        return one_pass.rates(one_pass.terms(config, both[kind].placement, link, job), (tokens,) * len(ENDS))[MID]
 
     def tp_ahead(*at):
         return rate("tp", *at) > rate("pp", *at)

@@ -4,7 +4,6 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
-from ...formula.units import GIB
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from ..shapes.models import find_config
@@ -45,7 +44,7 @@ def machine(ask):
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
     wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
-    reserves = tuple(number * GIB for number in parse_reserves(ask.reserve_gib, len(cards)))
+    reserves = parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
 

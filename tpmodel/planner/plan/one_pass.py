@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from ...catalog.assumptions import assumed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
-from ...formulas import passes as one
-from ...formulas import pipeline
+from ...formulas import passes, pipeline
 from ..engine.memory import FULL
 from . import assume, wire
-from .placement import FIRST, LAST, bytes_of, cache_bytes, head_bytes, loads, reads
+from .placement import FIRST, LAST, bytes_of, cache_bytes, head_bytes, reads, stage_layers
 
 BF16_BYTES = 2
 FAST = assume.ENDS.index("high")
@@ -31,20 +30,16 @@ FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allredu
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of the machine: so many passes of so many tokens in all, each over a context, of some sequences.
+    """What is asked of the machine: so many passes of so many tokens in all, each over a context, of some sequences."""
 
-    setting : the engine's rules for the cache
-    formats : what all weights are multiplied in at the slow end, the middle, the fast end, where it is not their own
-    """
-
-    setting: object
+    setting: object  # the engine's rules for the cache
     tokens: float
     context_tokens: float
     sequences: float = 1
     passes: float = 1
     drafts: int = 0
     engine: str = "vllm"
-    formats: tuple = ()
+    formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
 
 
@@ -113,23 +108,25 @@ def _end(config, placement, link, job, end):
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
-        drafter = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end)
-        found["drafts"] = job.drafts * drafter.draft_s
+        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end)
+        found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
 
 
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline; without one, for each kind of card."""
-    found = []
-    for card, order, read in loads(config, placement, job.tokens):
-        _, cache, states = cache_bytes(config, job.setting, job.context_tokens, order)
+    found, setting = [], replace(job.setting, ranks=placement.ranks)
+    gap = assume.gap_number(job.engine)
+    rows = zip(placement.cards, stage_layers(config, placement), reads(config, placement, job.tokens)[0])
+    for card, order, read in rows if placement.kind == "pp" else {row[0].key: row for row in rows}.values():
+        _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
+        mfu = assume.mfu_number(card, "bf16", config.name)
         v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
-                  context_tokens=job.context_tokens, gap_s=assume.gap_range_s(job.engine)[end] if job.waits else 0,
+                  context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
                   read_bytes=max(1.0, read * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
                   linear_s=linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end),
-                  mfu_frac=assume.mfu_frac(card, "bf16", end, config.name))
-        mfu = assume.mfu_number(card, "bf16", config.name)
-        found.append(v.sourced(gap_s=assume.gap_number(job.engine), mfu_frac=mfu))
+                  mfu_frac=mfu.base_range[end])
+        found.append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return found
 
 
@@ -142,52 +139,49 @@ def shape(config, order):
             "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
 
 
-def _reading(card, link, ranks, end):
-    """What a view needs to read weights on a card and to send over a link, at one end of all ranges."""
-    return wire.numbers(link, ranks, end) | {
+def _on_card(card, link, ranks, end, allreduce, share, held, *more):
+    """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
+    held = held | wire.numbers(link, ranks, end) | {
         "element_bytes": BF16_BYTES, "memory_bytes_per_s": card.numbers["memory_bytes_per_s"].base_range[end],
-        "achieved_frac": assume.number("achieved_frac", card, assumed("card")).base_range[end]}
+        "achieved_frac": assume.number("achieved_frac", card, assumed("card")).base_range[end], "ranks": ranks}
+    v = View(held, *more)
+    if wire.protocol(link) == "ring":  # a formula gives it
+        return v
+    return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, **folded):
+def stage(card, link, end, sequences=1, *, ranks, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
-    folded : ranks, tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
+    folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
     """
     def each_meets_its_own(v):
         """the attention of one sequence, as many times as there are sequences"""
-        return sequences * v(one.attention_s, tokens=v.tokens / sequences)
+        return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
     rate = card.numbers["bf16_flop_per_s"]
-    held = {"attention_flop_per_s": rate.base_range[end], **_reading(card, link, folded["ranks"], end), **folded}
+    folded["attention_flop_per_s"] = rate.base_range[end]
     sources = FOLDED | link.numbers | card.numbers | {
         "attention_flop_per_s": rate, "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
     recipes = RECIPES | ({"attention_s": each_meets_its_own} if sequences != 1 else {})
-    return _over(View(held, recipes, GIVEN, sources), "protocol_allreduce_s", link, 1, end)
-
-
-def _over(v, name, link, share, end):
-    """The view with the time of an all-reduce of a share of its message, where no formula of its name gives it."""
-    ring = wire.protocol(link) == "ring"
-    return v if ring else v.given(**{name: wire.allreduce_s(link, v.message_bytes / share, v.ranks, end)})
+    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes, GIVEN, sources)
 
 
 def draft_view(config, cards, link, ranks, sequences, drafts, end):
     """A draft step of `sequences` sequences on the slowest of the cards that draft."""
-    readings = [_reading(card, link, ranks, end) for card in cards]
-    slowest = min(readings, key=lambda held: held["memory_bytes_per_s"] * held["achieved_frac"])
-    v = View(slowest | {"draft_bytes": draft_bytes(config, sequences), "ranks": ranks, "drafts": drafts,
-                        "tokens": sequences * (1 + drafts), "hidden": config.hidden,
-                        "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}, RECIPES)
-    return _over(v, "draft_allreduce_s", link, 1 + drafts, end)
+    held = {"draft_bytes": draft_bytes(config, sequences), "drafts": drafts, "tokens": sequences * (1 + drafts),
+            "hidden": config.hidden, "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
+    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, RECIPES)
+             for card in {card.key: card for card in cards}.values()]
+    return max(views, key=lambda v: v.draft_s)
 
 
 def at_end(link, end):
     """The link with one end of its ranges as all that is known of it."""
-    known = {"low": None, "high": None, "kind": "computed"}
     return replace(link, numbers={
         name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
-                      unit=NAMES[name].unit, **known) for name, number in link.numbers.items()})
+                      unit=NAMES[name].unit, low=None, high=None, kind="computed")
+        for name, number in link.numbers.items()})
 
 
 def handover_s(link, message, end):
@@ -207,6 +201,6 @@ def linear_s(config, card, share, ranks, job, end):
         best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
         best = best if assume.RATE[best] in card.numbers else "bf16"
         rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, config.name)
-        return one.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
+        return passes.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
 
     return sum(module_s(m) for m in config.modules if m.name not in UNSPLIT and m.parameters * m.read)

@@ -1,6 +1,7 @@
 """Which layers go to which stage, and what is taken of each GPU before the start."""
 
 from ... import inputs
+from ...formula.units import GIB
 
 MOST_GIB = 1e6
 
@@ -24,10 +25,10 @@ def fastest(layers, rates, rooms):
 
 
 def parse_reserves(text, count):
-    """GiB taken before the engine starts on each of `count` GPUs, from a text like "1.4,0"; "0" stands for all."""
+    """Bytes taken before the engine starts on each of `count` GPUs, from GiB like "1.4,0"; "0" stands for all."""
     found = [inputs.as_real(part) for part in text.split(",")]
     found = found * count if len(found) == 1 else found
     if len(found) != count or not all(number is not None and 0 <= number < MOST_GIB for number in found):
         more = f", or {count} with commas between" if count > 1 else ""
         raise inputs.refused("reserve-gib", text, f"it must be one number of GiB >= 0{more}")
-    return found
+    return tuple(number * GIB for number in found)

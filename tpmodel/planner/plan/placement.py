@@ -28,20 +28,12 @@ class Placement:
 
 
 def bytes_of(config, names=(), tokens=None):
-    """Bytes of the modules of these names, or of all layers; those that a pass of `tokens` tokens reads, or all.
+    """Bytes of the modules of these names, or of all layers; with `tokens`, those that a pass of so many tokens reads.
 
-    Each token draws its experts evenly, on its own: with one token the active ones are read, with many all of them.
-    A dense module is read once, whatever the batch.
+    Each token draws its experts evenly, on its own; a dense module is read once, whatever the batch.
     """
     found = [m for m in config.modules if (m.name in names if names else m.name not in FIRST + LAST)]
     return sum(m.bytes if tokens is None else m.bytes * (1 - (1 - m.read) ** tokens) for m in found)
-
-
-def _stage(config, count, i, layers, tables, tokens=None):
-    """Bytes of stage i of `count`: of its layers, of what a stage at its place holds, of the table where it has one."""
-    beside = (("vision",), i == 0), (LAST, i == count - 1), (("embedding",), i in tables)
-    return (bytes_of(config, tokens=tokens) * layers / len(config.order)
-            + sum(bytes_of(config, names, tokens) for names, here in beside if here))
 
 
 def _extra(config):
@@ -49,10 +41,14 @@ def _extra(config):
     return (of_model(config.name, "loaded_extra_bytes") or (0.0, 0.0, 0.0))[MID]
 
 
-def stage_bytes(config, count, i, layers):
-    """As loaded, of stage i of `count` with so many layers: its weights, and what loading takes beside them."""
-    tables = {0, count - 1} if _tied(config) else {0}  # the last stage needs a copy as its head
-    return _stage(config, count, i, layers, tables) + _extra(config)
+def stage_bytes(config, count, i, layers, tokens=None):
+    """Bytes that stage i of `count` with so many layers holds once loaded; with `tokens`, those that a pass reads."""
+    loaded, last = tokens is None, i == count - 1
+    table = i == 0 and loaded or last and _tied(config)  # the last stage needs a copy as its head
+    beside = (("vision",), i == 0), (LAST, last), (("embedding",), table)
+    body = bytes_of(config, tokens=tokens) * layers / len(config.order)
+    ends = sum(bytes_of(config, names, tokens) for names, here in beside if here)
+    return body + ends + (_extra(config) if loaded else 0)
 
 
 def _tied(config):
@@ -83,8 +79,8 @@ def place(config, cards, kind, layers=None):
 def reads(config, placement, tokens):
     """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes copied in from main memory)."""
     if placement.kind == "pp":
-        last = len(placement.layers) - 1
-        return tuple(_stage(config, last + 1, i, n, {last}, tokens) for i, n in enumerate(placement.layers)), 0.0
+        count = len(placement.layers)
+        return tuple(stage_bytes(config, count, i, n, tokens) for i, n in enumerate(placement.layers)), 0.0
     total = bytes_of(config, {m.name for m in config.modules}, tokens)
     copied = total * placement.offloaded_bytes / config.weights_bytes
     return ((total - copied) / placement.ranks,) * placement.ranks, copied
@@ -93,7 +89,7 @@ def reads(config, placement, tokens):
 def budgets(cards, util, reserves):
     """(the fraction of the memory that can be asked for, what the engine then takes of each GPU).
 
-    vLLM has one fraction for all GPUs and refuses to start where less than that is free: the fullest GPU decides.
+    vLLM has one for all GPUs and refuses to start where less than that is free: the fullest GPU decides.
     """
     sizes = [card.values().get("reported_bytes", card.vram_bytes) for card in cards]
     for card, size, reserve in zip(cards, sizes, reserves):
@@ -106,11 +102,8 @@ def budgets(cards, util, reserves):
 
 
 def with_offload(config, placement, setting, budget, batch):
-    """The same with in main memory what does not fit beside the high overhead and the cache of the setting's context.
-
-    The fullest GPU decides for all, as the engine's one number does.
-    """
-    pool, (full, *_) = plan_model(config, setting, 0.0), placement.weights_bytes
+    """The same with in main memory what, on the fullest GPU, does not fit beside the high overhead and the cache."""
+    pool, full = plan_model(config, setting, 0.0), placement.weights_bytes[0]
     room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget))
     room -= batch * (pool.needed_bytes + pool.block_bytes)
     held = max(1.0, min(full, math.floor(room - 1)))  # a byte to spare: sums of fractions round, the context must fit
@@ -133,15 +126,8 @@ def cache_bytes(config, setting, context_tokens, layers=None):
 
 def stage_layers(config, placement):
     """The Layers that each GPU of the placement holds."""
-    if placement.kind != "pp":
-        return [config.order] * len(placement.cards)
-    return [config.order[end - n : end] for end, n in zip(accumulate(placement.layers), placement.layers)]
-
-
-def loads(config, placement, tokens):
-    """(card, layers, bytes read in a pass of `tokens` tokens) of each GPU; of GPUs that do the same, of one."""
-    rows = zip(placement.cards, stage_layers(config, placement), reads(config, placement, tokens)[0])
-    return list(rows) if placement.kind == "pp" else list({row[0].key: row for row in rows}.values())
+    ends = zip(accumulate(placement.layers), placement.layers)
+    return [config.order[end - n : end] for end, n in ends] * placement.ranks
 
 
 def memories(config, placement, setting, budget, end):
@@ -158,11 +144,11 @@ def memories(config, placement, setting, budget, end):
 
 def longest(config, placement, setting, found, batch=1):
     """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 without room."""
-    room = min(gpu["kv_pool_bytes"] for gpu in found)
-    return int(pool(config, placement, setting, room / batch).fitting_tokens) if room > 0 else 0
+    room = all(gpu["kv_pool_bytes"] > 0 for gpu in found)
+    return int(pool(config, placement, setting, found, batch).fitting_tokens) if room else 0
 
 
-def pool(config, placement, setting, pool_bytes):
-    """The engine's own plan for so many bytes of cache on the fullest GPU."""
-    stages = placement.layers if placement.kind == "pp" else ()
-    return plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes)
+def pool(config, placement, setting, found, batch=1):
+    """The engine's own plan for what each of `batch` sequences has of the cache on the fullest GPU."""
+    setting = replace(setting, ranks=placement.ranks, stages=placement.layers if placement.kind == "pp" else ())
+    return plan_model(config, setting, max(0.0, min(gpu["kv_pool_bytes"] for gpu in found)) / batch)

@@ -32,7 +32,9 @@ def make(ask):
             refused[str(error)] = True
     if not tried:
         raise ValueError(f"no way to split is possible: {'; '.join(refused)}")
-    best, name = verdict.choose(tried, ask.goal), named(ask.model)
+    best, path = verdict.choose(tried, ask.goal), Path(ask.model)
+    folder = inputs.plain(path if path.is_dir() else path.parent)  # of a config.json
+    name = repository(ask.model) or (ask.model if ask.model in shapes() else folder)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask.mtp, ask.acceptance)
     if best.util < ask.util:
@@ -43,10 +45,3 @@ def make(ask):
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
     command = line.command(name, best, ask, setting.kv_dtype, config.kv_dtype, rig.cards) if best.fits else ""
     return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said))
-
-
-def named(model):
-    """What the line calls a model: its repository, the catalog's name without one, or the folder of its config.json."""
-    path = Path(model)
-    folder = path if path.is_dir() else path.parent
-    return repository(model) or (model if model in shapes() else inputs.plain(folder))

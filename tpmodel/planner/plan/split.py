@@ -8,7 +8,6 @@ from dataclasses import replace
 from ... import inputs
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
-from ...formula.units import GIB
 from ...formula.vocabulary import check
 from ..engine.versions import Setting
 from ..shapes.layers import Module
@@ -40,8 +39,7 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
         if not 1 <= value <= MOST_TOKENS:
             raise inputs.refused(name, value, f"it must be a number of tokens from 1 to {MOST_TOKENS:,.0f}")
     count, total, pace = len(cards), len(config.order), [card.bf16_flop_per_s for card in cards]
-    reserves = [gib * GIB for gib in parse_reserves(reserve_gib, count)]
-    _, budget = placement.budgets(cards, check("utilisation_frac", util), reserves)
+    _, budget = placement.budgets(cards, check("utilisation_frac", util), parse_reserves(reserve_gib, count))
     rooms = [_room(config, card, count, i, taken) for i, (card, taken) in enumerate(zip(cards, budget))]
     found = fastest(total, pace, rooms) if layers is None else inputs.layers(layers, "layers", count, total)
     placed = placement.place(config, cards, "pp", found)

@@ -61,10 +61,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Way:
-    """One way to split: where the weights are, what is left on each card, the longest context at each end, how fast.
-
-    pool : vLLM's own plan for the cache, in the middle
-    """
+    """One way to split: where the weights are, what is left on each card, the longest context at each end, how fast."""
 
     placement: object
     util: float
@@ -72,7 +69,7 @@ class Way:
     longest: tuple
     context_tokens: int
     fits: bool
-    pool: object
+    pool: object  # vLLM's own plan for the cache, in the middle
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 
@@ -80,11 +77,6 @@ class Way:
     def holds_tokens(self):
         """The longest context, in the middle."""
         return self.longest[MID]
-
-    @property
-    def left_bytes(self):
-        """What is left for the cache on the fullest card."""
-        return min(memory["kv_pool_bytes"] for memory in self.memories)
 
     @property
     def label(self):

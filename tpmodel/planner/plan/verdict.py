@@ -11,7 +11,7 @@ def choose(tried, part):
     depth = max((way.context_tokens for way in tried if way.fits), default=0)
     pool = [way for way in tried if way.fits and way.context_tokens == depth]
     if not pool:
-        return max(tried, key=lambda way: (way.holds_tokens, way.left_bytes))
+        return max(tried, key=lambda way: (way.holds_tokens, min(gpu["kv_pool_bytes"] for gpu in way.memories)))
     top = max(way.rate(part) for way in pool)
     level = [way for way in pool if way.rate(part) >= top * (1 - TIE)]
     return max(level, key=lambda way: (way.holds_tokens, way.rate(part)))
@@ -20,10 +20,10 @@ def choose(tried, part):
 def sentence(best, tried, part, batch, cards):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
     holds = f"{best.holds_tokens:,} tokens{f' for each of {batch} sequences' if batch > 1 else ''}"
-    if not best.fits and best.left_bytes < 0:
-        return f"does not fit: the weights and buffers exceed the budget of a GPU by {-best.left_bytes / GIB:.2f} GiB"
     if not best.fits:
-        return f"does not fit: only {holds} fit"
+        short = -min(gpu["kv_pool_bytes"] for gpu in best.memories)
+        over = f"the weights and buffers exceed the budget of a GPU by {short / GIB:.2f} GiB"
+        return f"does not fit: {over if short > 0 else f'only {holds} fit'}"
     said = "fits"
     if best.placement.offloaded_bytes:
         said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"

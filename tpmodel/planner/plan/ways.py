@@ -31,18 +31,17 @@ def way(config, machine, setting, ask, kind, layers=None):
     setting, ends = replace(setting, ranks=placed.ranks), range(len(assume.ENDS))
     if kind in ("offload", SHARED):
         tokens = ask.context or min(assume.PROMPT_TOKENS, setting.context_tokens)
-        asked = replace(setting, context_tokens=tokens)
-        placed = placement.with_offload(config, placed, asked, budget, ask.batch)
+        placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, ask.batch)
         if not placed.offloaded_bytes:
             where = "all GPUs together" if placed.ranks > 1 else "the first GPU"
             raise Refused(f"offload is not needed: the weights fit on {where}")
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
-    pool = placement.pool(config, placed, setting, max(0.0, min(memory["kv_pool_bytes"] for memory in middle)))
-    at, fits = ask.context or min(assume.PROMPT_TOKENS, holds), holds >= (ask.context or 1)
-    made = Way(placed, used, middle, longest, at, fits, pool)
-    if not fits:
+    at = ask.context or min(assume.PROMPT_TOKENS, holds)
+    pool = placement.pool(config, placed, setting, middle)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or 1), pool)
+    if not made.fits:
         return made
     accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
     confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]

@@ -1,7 +1,5 @@
 """How a number of a plan came about: the tree of quantities under it."""
 
-from dataclasses import replace
-
 from ...formula.units import fixed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
@@ -28,6 +26,11 @@ def why(plan, name):
 def _views(plan):
     """The plan's decode and its prompt, each as one view of the slowest GPU, with the memory of the fullest."""
     best, ask = plan.best, plan.ask
+
+    def of_all_sequences(v):
+        """what a round confirms, of all sequences together"""
+        return ask.batch * v.confirmed_tokens_per_s
+
     memory = min(best.memories, key=lambda memory: memory["kv_pool_bytes"])
     card = next(card for card in plan.machine.cards if card.key == memory["name"])
     size = card.numbers.get("reported_bytes", card.numbers["vram_bytes"])
@@ -35,30 +38,24 @@ def _views(plan):
             "weights_bytes": (memory["weights_bytes"], "counted: the modules on this GPU"),
             "overhead_bytes": (memory["overhead_bytes"], "assumed, or measured with this model or card"),
             "max_context_tokens": (best.holds_tokens, BLOCK_RULES),
-            "native_tokens": (plan.config.native_tokens or best.holds_tokens, "the setting"), "ranks": (1, "the setting")}
+            "native_tokens": (plan.config.native_tokens or best.holds_tokens, "the setting"),
+            "ranks": (1, "the setting")}
     values, sources = ({name: pair[i] for name, pair in held.items()} for i in (0, 1))
     room = View(values, given=("max_context_tokens",), sources=sources)
     if not best.fits:
         return [room]
-    setting, tokens = replace(plan.setting, ranks=best.placement.ranks), best.prefill.prompt_tokens
+    setting, tokens = plan.setting, best.prefill.prompt_tokens
     view = lambda job, speed: one_pass.whole(plan.config, best.placement, plan.machine.link, job, speed.terms)
     decode = view(one_pass.decode(setting, best.context_tokens, ask.batch, ask.mtp), best.decode)
     prompt = view(one_pass.prompt(setting, tokens), best.prefill)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, assume.CHUNK_TOKENS))
-    return [_of_all(decode, ask, best.decode) if ask.mtp or ask.batch > 1 else decode, prompt, room]
-
-
-def _of_all(v, ask, speed):
-    """A round with drafts, or a step of all sequences together."""
-    def of_all_sequences(v):
-        """what a round confirms, of all sequences together"""
-        return ask.batch * v.confirmed_tokens_per_s
-
-    chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
-    draft_s = speed.terms["drafts"][assume.MID] / ask.mtp if ask.mtp else 0
-    v = v.extended(drafts=ask.mtp, acceptance_frac=chance).given(draft_s=draft_s)
-    v = v.sourced(draft_s="the draft layer and the head, read once a draft")
-    return v.derived(decode_tokens_per_s=of_all_sequences)
+    if ask.mtp or ask.batch > 1:
+        chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
+        draft_s = best.decode.terms["drafts"][assume.MID] / ask.mtp if ask.mtp else 0
+        decode = decode.extended(drafts=ask.mtp, acceptance_frac=chance).given(draft_s=draft_s)
+        decode = decode.sourced(draft_s="the draft layer and the head, read once a draft")
+        decode = decode.derived(decode_tokens_per_s=of_all_sequences)
+    return [decode, prompt, room]
 
 
 def _document(why):
