@@ -104,12 +104,9 @@ def grouped(pages, setting):
     """Layers of one kind share a group; kinds are cut into groups of equally many layers, or packed by bytes."""
     if not setting.hybrid and any(p.layer.kind in FULL for p in pages):
         pages = [replace(p, layer=replace(p.layer, kind="full")) if p.layer.kind in RECENT else p for p in pages]
-
-    def kind(page):
-        layer = page.layer
-        return "full" if layer.kind in FULL else layer.kind, layer.window_tokens * (layer.kind in RECENT)
-
-    buckets = [list(same) for _, same in groupby(sorted(pages, key=kind), kind)]
+    kind = lambda layer: ("full" if layer.kind in FULL else layer.kind, layer.window_tokens * (layer.kind in RECENT))
+    key = lambda page: kind(page.layer)
+    buckets = [list(same) for _, same in groupby(sorted(pages, key=key), key)]
     largest = max(p.page_bytes for p in pages)
     if len(buckets) == 1:
         parts = [1]
@@ -167,16 +164,11 @@ def plan(order, setting, kv_pool_bytes):
     if min(sizes) == 0:
         raise Refused(f"stages = {stages} is not accepted: a stage without any cached layer stops vLLM")
     alike = Counter((g[0].layer, g[0].block_tokens) for g in groups)
-
-    def blocks(tokens):
-        return sum(n * group_blocks(layer, block, tokens, setting) for (layer, block), n in alike.items())
-
-    def needs(tokens):
-        if setting.rules.grouped:
-            return rules.needed_bytes(blocks(tokens), max(sizes))
-        of = lambda page: group_blocks(page.layer, page.block_tokens, tokens, setting) * page.page_bytes
-        return max(sum(of(page) for group in stage for page in group) for stage in held)
-
+    blocks = lambda tokens: sum(n * group_blocks(*kind, tokens, setting) for kind, n in alike.items())
+    needs = lambda tokens: rules.needed_bytes(blocks(tokens), max(sizes))
+    if not setting.rules.grouped:
+        of_page = lambda p, tokens: group_blocks(p.layer, p.block_tokens, tokens, setting) * p.page_bytes
+        needs = lambda tokens: max(sum(of_page(p, tokens) for group in stage for p in group) for stage in held)
     request, need, room = blocks(longest), needs(longest), kv_pool_bytes - setting.rules.null_blocks * max(sizes)
     pool = min(rules.pool_blocks(kv_pool_bytes, size) for size in sizes)
     fitting = longest if need <= room else bisect_right(range(1, longest + 1), room, key=needs)

@@ -7,7 +7,7 @@ from ..shapes.models import models
 from . import wire
 
 ENDS = ("low", "mid", "high")
-MID = ENDS.index("mid")
+MID, FAST = ENDS.index("mid"), ENDS.index("high")
 ACHIEVED = ends("card", "achieved_frac")
 MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
 RATE = {format: f"{format}_flop_per_s" for format in MFU}
@@ -64,7 +64,7 @@ def overhead_bytes(config, card, end):
 def host_bytes_per_s(card, end):
     """Of a copy from main memory to the card: no more than its slot moves."""
     own = card.numbers.get("copy_bytes_per_s")
-    rate = own.base_range[end] if own else HOST_BYTES_PER_S[end]
+    rate = (own.base_range if own else HOST_BYTES_PER_S)[end]
     slot = [card.numbers[name].value for name in ("pcie_generation", "pcie_lanes") if name in card.numbers]
     return min(rate, line_bytes_per_s(*slot)) if len(slot) == 2 else rate
 

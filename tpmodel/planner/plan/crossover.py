@@ -38,24 +38,19 @@ def of_ways(config, machine, tried, setting, best, ask):
     """
     of_kind = lambda kind: max((way for way in tried if way.fits and way.placement.kind == kind),
                                key=lambda way: way.rate(ask.goal), default=None)
-    both, link = {kind: of_kind(kind) for kind in ("tp", "pp")}, machine.link
+    both, link, at = {kind: of_kind(kind) for kind in ("tp", "pp")}, machine.link, best.context_tokens
     if not all(both.values()):
         return None
 
     def rate(kind, link, sequences=ask.batch):
-        tokens, job = sequences, one_pass.decode(setting, best.context_tokens, sequences, ask.mtp)
-        if ask.goal == "prefill":
-            tokens = best.prefill.prompt_tokens
-            job = one_pass.prompt(setting, tokens)
-        return one_pass.rates(one_pass.terms(config, both[kind].placement, link, job), (tokens,) * len(ENDS))[MID]
+        prompt = best.prefill.prompt_tokens if ask.goal == "prefill" else 0
+        job = one_pass.prompt(setting, prompt) if prompt else one_pass.decode(setting, at, sequences, ask.mtp)
+        terms = one_pass.terms(config, both[kind].placement, link, job)
+        return one_pass.rates(terms, (prompt or sequences,) * len(ENDS))[MID]
 
-    def tp_ahead(*at):
-        return rate("tp", *at) > rate("pp", *at)
-
-    def fits(sequences):
-        return all(placement.longest(config, way.placement, setting, way.memories, sequences) >= best.context_tokens
-                   for way in both.values())
-
+    tp_ahead = lambda *at: rate("tp", *at) > rate("pp", *at)
+    holds = lambda way, batch: placement.longest(config, way.placement, setting, way.memories, batch)
+    fits = lambda batch: all(holds(way, batch) >= at for way in both.values())
     met = None
     if ask.goal == "decode":
         first = tp_ahead(link, 1)

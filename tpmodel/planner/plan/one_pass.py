@@ -1,7 +1,4 @@
-"""The time of a pass, or of several in a row: decode, drafts under test, many users, a prompt, a long run.
-
-Plain Python folds the model's structure into totals for each GPU; a `View` holds them and finds the rest by name.
-"""
+"""The time of a pass, or of several: the structure folds into totals for each GPU, a `View` finds the rest by name."""
 
 from dataclasses import dataclass, replace
 
@@ -14,11 +11,10 @@ from . import assume, wire
 from .placement import FIRST, LAST, bytes_of, cache_bytes, head_bytes, reads, stage_layers
 
 BF16_BYTES = 2
-FAST = assume.ENDS.index("high")
 WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
 SENT = ("all-reduces", "hand-overs", "offload copies")
 UNSPLIT = FIRST + LAST  # modules that no token of a prompt is multiplied with
-RECIPES = {"message_bytes": "allreduce_payload_bytes"}
+SPEEDS = ("memory_bytes_per_s", "attention_flop_per_s", "achieved_frac")
 GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allreduces": "counted from the layers",
           "cache_read_bytes": "counted: the cached layers, and each state read and written",
@@ -93,7 +89,7 @@ def _end(config, placement, link, job, end):
     slowest = max(views, key=lambda v: v.busy_s)
     through = sum(v.busy_s for v in views) if count > 1 else slowest.busy_s
     work = pipeline.run_s(job.passes, slowest.busy_s, through, 0, count)
-    hidden = work if end == FAST else 0  # at best a copy or a hand-over hides behind the work, never an all-reduce
+    hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind the work, never an all-reduce
     found = {"busy": work}
     if placement.offloaded_bytes:
         share = reads(config, placement, job.tokens)[1] / placement.ranks  # all GPUs copy at once
@@ -139,12 +135,13 @@ def shape(config, order):
             "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
 
 
-def _on_card(card, link, ranks, end, allreduce, share, held, *more):
+def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
-    held = held | wire.numbers(link, ranks, end) | {
-        "element_bytes": BF16_BYTES, "memory_bytes_per_s": card.numbers["memory_bytes_per_s"].base_range[end],
-        "achieved_frac": assume.number("achieved_frac", card, assumed("card")).base_range[end], "ranks": ranks}
-    v = View(held, *more)
+    numbers = card.numbers | {"attention_flop_per_s": card.numbers["bf16_flop_per_s"],
+                              "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
+    speeds = {name: numbers[name].base_range[end] for name in SPEEDS} | wire.numbers(link, ranks, end)
+    v = View(held | speeds | {"element_bytes": BF16_BYTES, "ranks": ranks},
+             recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
     if wire.protocol(link) == "ring":  # a formula gives it
         return v
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
@@ -159,19 +156,15 @@ def stage(card, link, end, sequences=1, *, ranks, **folded):
         """the attention of one sequence, as many times as there are sequences"""
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
-    rate = card.numbers["bf16_flop_per_s"]
-    folded["attention_flop_per_s"] = rate.base_range[end]
-    sources = FOLDED | link.numbers | card.numbers | {
-        "attention_flop_per_s": rate, "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
-    recipes = RECIPES | ({"attention_s": each_meets_its_own} if sequences != 1 else {})
-    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes, GIVEN, sources)
+    recipes = {"attention_s": each_meets_its_own} if sequences != 1 else {}
+    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
 
 
 def draft_view(config, cards, link, ranks, sequences, drafts, end):
     """A draft step of `sequences` sequences on the slowest of the cards that draft."""
     held = {"draft_bytes": draft_bytes(config, sequences), "drafts": drafts, "tokens": sequences * (1 + drafts),
             "hidden": config.hidden, "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
-    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, RECIPES)
+    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
 
@@ -197,10 +190,11 @@ def draft_bytes(config, tokens):
 
 def linear_s(config, card, share, ranks, job, end):
     """Time of a share of all linear layers; in 16 bits at the slow end, as weight-only kernels do."""
-    def module_s(module):
-        best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
-        best = best if assume.RATE[best] in card.numbers else "bf16"
-        rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, config.name)
-        return passes.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
-
-    return sum(module_s(m) for m in config.modules if m.name not in UNSPLIT and m.parameters * m.read)
+    total = 0
+    for module in config.modules:
+        if module.name not in UNSPLIT and module.parameters * module.read:
+            best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
+            best = best if assume.RATE[best] in card.numbers else "bf16"
+            rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, config.name)
+            total += passes.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
+    return total

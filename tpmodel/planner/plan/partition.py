@@ -9,8 +9,6 @@ MOST_GIB = 1e6
 def fastest(layers, rates, rooms):
     """Layers of each stage so that the slowest stage is fastest; at least one, at most its room, on each.
 
-    Each next layer goes to the GPU that would finish it first.
-
     >>> fastest(34, (112.6, 47.4), (27, 30))
     [24, 10]
     """
@@ -18,7 +16,7 @@ def fastest(layers, rates, rooms):
         room = ", ".join(map(str, rooms))
         raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {room}")
     found = [1] * len(rates)
-    for _ in range(layers - len(rates)):
+    for _ in range(layers - len(rates)):  # each next layer goes to the GPU that would finish it first
         free = [i for i, (held, room) in enumerate(zip(found, rooms)) if held < room]
         found[min(free, key=lambda i: (found[i] + 1) / rates[i])] += 1
     return found

@@ -28,10 +28,8 @@ class Placement:
 
 
 def bytes_of(config, names=(), tokens=None):
-    """Bytes of the modules of these names, or of all layers; with `tokens`, those that a pass of so many tokens reads.
-
-    Each token draws its experts evenly, on its own; a dense module is read once, whatever the batch.
-    """
+    """Bytes of the modules of these names, or of all layers; with `tokens`, those that a pass of so many reads."""
+    # each token draws its experts evenly, on its own; a dense module is read once, whatever the batch
     found = [m for m in config.modules if (m.name in names if names else m.name not in FIRST + LAST)]
     return sum(m.bytes if tokens is None else m.bytes * (1 - (1 - m.read) ** tokens) for m in found)
 
@@ -87,10 +85,7 @@ def reads(config, placement, tokens):
 
 
 def budgets(cards, util, reserves):
-    """(the fraction of the memory that can be asked for, what the engine then takes of each GPU).
-
-    vLLM has one for all GPUs and refuses to start where less than that is free: the fullest GPU decides.
-    """
+    """(the one fraction of all memories that the fullest GPU has free, what the engine then takes of each GPU)."""
     sizes = [card.values().get("reported_bytes", card.vram_bytes) for card in cards]
     for card, size, reserve in zip(cards, sizes, reserves):
         if reserve >= size:

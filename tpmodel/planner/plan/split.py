@@ -1,7 +1,4 @@
-"""The layers of each GPU: the partition that is fastest within the memory of all, and how fast a given one is.
-
-For batches of documents or prompts (arithmetic, not decode): a long run is paced by its slowest stage.
-"""
+"""The layers of each GPU that make a long run of documents or prompts fastest within the memory of all."""
 
 from dataclasses import replace
 
@@ -22,11 +19,7 @@ BATCHES = 16  # of a run; fill and drain are shared among them
 
 def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-wsl2", sequence_tokens=510,
           batch_tokens=8448, head=False):
-    """The fastest partition of `model` over `gpus` (first stage first), or the given one, as plain values.
-
-    It is the planner's pipeline with a long run of `sequence_tokens`-long documents in batches of `batch_tokens`:
-    each token meets all of its own document, and the queue never runs dry.
-    """
+    """The fastest partition of `model` over `gpus` (first stage first), or the given one, as plain values."""
     if len(gpus) < 2:
         raise ValueError(f"gpu = {', '.join(gpus) or 'none'} is not accepted: a split needs at least 2 GPUs")
     config, cards, wire = find_config(model), tuple(map(gpu, gpus)), find_link(link)
@@ -44,6 +37,7 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
     found = fastest(total, pace, rooms) if layers is None else inputs.layers(layers, "layers", count, total)
     placed = placement.place(config, cards, "pp", found)
     sequences = batch_tokens / sequence_tokens
+    # each token meets all of its own document
     job = one_pass.Job(Setting(), batch_tokens, sequence_tokens / 2, sequences, BATCHES, waits=False)
     busy = [v.busy_s for v in one_pass.stages(config, placed, wire, job, assume.MID)]
     stages = [{"name": card.key, "layers": n, "room_layers": room, "weights_bytes": held, "stage_s": seconds}
