@@ -14,7 +14,6 @@ BF16_BYTES = 2
 WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
 SENT = ("all-reduces", "hand-overs", "offload copies")
 UNSPLIT = FIRST + LAST  # modules that no token of a prompt is multiplied with
-SPEEDS = ("memory_bytes_per_s", "attention_flop_per_s", "achieved_frac")
 GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allreduces": "counted from the layers",
           "cache_read_bytes": "counted: the cached layers, and each state read and written",
@@ -89,7 +88,7 @@ def _end(config, placement, link, job, end):
     slowest = max(views, key=lambda v: v.busy_s)
     through = sum(v.busy_s for v in views) if count > 1 else slowest.busy_s
     work = pipeline.run_s(job.passes, slowest.busy_s, through, 0, count)
-    hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind the work, never an all-reduce
+    hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
     if placement.offloaded_bytes:
         share = reads(config, placement, job.tokens)[1] / placement.ranks  # all GPUs copy at once
@@ -137,10 +136,11 @@ def shape(config, order):
 
 def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
-    numbers = card.numbers | {"attention_flop_per_s": card.numbers["bf16_flop_per_s"],
-                              "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
-    speeds = {name: numbers[name].base_range[end] for name in SPEEDS} | wire.numbers(link, ranks, end)
-    v = View(held | speeds | {"element_bytes": BF16_BYTES, "ranks": ranks},
+    numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
+               "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
+               "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
+    held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
+    v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},
              recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
     if wire.protocol(link) == "ring":  # a formula gives it
         return v

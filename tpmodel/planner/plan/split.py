@@ -33,7 +33,12 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
             raise inputs.refused(name, value, f"it must be a number of tokens from 1 to {MOST_TOKENS:,.0f}")
     count, total, pace = len(cards), len(config.order), [card.bf16_flop_per_s for card in cards]
     _, budget = placement.budgets(cards, check("utilisation_frac", util), parse_reserves(reserve_gib, count))
-    rooms = [_room(config, card, count, i, taken) for i, (card, taken) in enumerate(zip(cards, budget))]
+    rooms = []
+    for i, (card, taken) in enumerate(zip(cards, budget)):
+        one, two = (placement.stage_bytes(config, count, i, n) for n in (1, 2))
+        layer = two - one  # what is left of a stage of one layer, it holds whatever its layers
+        free = taken - assume.overhead_bytes(config, card, assume.MID) - (one - layer)
+        rooms.append(max(0, int(free // layer)))
     found = fastest(total, pace, rooms) if layers is None else inputs.layers(layers, "layers", count, total)
     placed = placement.place(config, cards, "pp", found)
     sequences = batch_tokens / sequence_tokens
@@ -49,13 +54,6 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
             "env": {"VLLM_PP_LAYER_PARTITION": ",".join(map(str, found)), "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
                     "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(count)))},
             "fits": fits, "gpus": stages}
-
-
-def _room(config, card, count, i, budget):
-    """Layers that fit on card i of `count` beside what a stage at its place holds anyway, and the middle overhead."""
-    one, two = (placement.stage_bytes(config, count, i, n) for n in (1, 2))
-    free = budget - assume.overhead_bytes(config, card, assume.MID) - (one - (two - one))
-    return max(0, int(free // (two - one)))
 
 
 def _limit(stages, pace, total, given):
