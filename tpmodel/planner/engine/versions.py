@@ -12,7 +12,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Version:
-    """What differs between releases. 0.32 and 0.33 were read in the source; where the older rules begin is bracketed by issues and logs."""
+    """What differs between releases: of 0.32 and 0.33 as in the source, of older ones as issues and logs bracket it."""
 
     since: tuple
     null_blocks: int = 0  # held back when checking that one sequence fits
@@ -22,7 +22,7 @@ class Version:
     grouped: bool = True  # needed bytes count padding layers
     whole_model: bool = False  # each pipeline stage is charged with all layers (issues 32105 and 34076)
     mamba2_checkpoints: int = 0  # states that prefix caching keeps besides
-    gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; Setting(checkpoints=0) is the card without it
+    gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; a card without it: checkpoints=0
 
 
 VERSIONS = (
@@ -33,6 +33,7 @@ VERSIONS = (
     Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1),
     Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
 )
+RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 
 
 def version(text):
@@ -41,11 +42,10 @@ def version(text):
     >>> version("0.19.0").printed, version("vllm-0.33").gdn_step
     ('old', 64)
     """
-    found = re.fullmatch(r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?", str(text).strip().lower())
+    found = re.fullmatch(RELEASE, str(text).strip().lower())
     if not found:
         raise refused("vLLM version", str(text), "it must look like 0.33 or vllm-0.33.0")
-    number = int(found[1]), int(found[2])
-    return [rule for rule in VERSIONS if rule.since <= number][-1]
+    return [rule for rule in VERSIONS if rule.since <= (int(found[1]), int(found[2]))][-1]
 
 
 @dataclass(frozen=True)
@@ -76,12 +76,11 @@ def split_layers(layers, stages, given=None):
     ((15, 15, 16, 15), (2, 2, 1), (20, 14))
     """
     if given:
-        given = tuple(given)
         if len(given) != stages or sum(given) != layers or min(given) < 1:
             raise ValueError(f"layers = {','.join(map(str, given))} is not accepted: "
                              f"it must be {stages} whole numbers >= 1 that add up to {layers}")
-        return given
+        return tuple(given)
     if not 1 <= stages <= layers:
-        raise ValueError(f"stages = {stages} is not accepted: it must be a whole number from 1 to {layers}, the number of layers")
+        raise refused("stages", stages, f"it must be a whole number from 1 to {layers}, the number of layers")
     share, rest = divmod(layers, stages)
     return tuple(share + (stages - 1 - rest <= i < stages - 1) for i in range(stages))

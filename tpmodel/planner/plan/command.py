@@ -6,68 +6,74 @@ from ... import inputs
 
 
 def run(args):
-    """Memory, context and speed of a model on GPUs, for one way to split it or the best of all, and the line that serves it."""
+    """Memory, context and speed of a model on GPUs, for one way to split it or the best of all,
+    and the line that serves it."""
     from .plan import make
     from .values import Ask
     from .why import lines, why
 
     layers = None if args.layers is None else inputs.layers(args.layers)
-    made = make(Ask(args.model, tuple(args.gpu), args.parallel, layers, args.link, args.kv_dtype, args.context, args.util, args.reserve_gib,
-                    args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal))
+    made = make(Ask(args.model, tuple(args.gpu or ()), args.parallel, layers, args.link, args.kv_dtype, args.context,
+                    args.util, args.reserve_gib, args.mtp, args.acceptance, args.batch, args.engine, args.catalog,
+                    args.goal))
     found = made.document()
     if args.why:
         found["why"] = why(made, args.why)
-        if not args.json:
-            print(lines(found["why"]))
-            return 0
     if args.json:
         print(json.dumps(found, allow_nan=False))
-        return 0
-    print(found["verdict"])
-    for gpu in found["gpus"]:
-        gib = {name: f"{gpu[name + '_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
-        print("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; left for the cache {kv_pool} GiB".format(**gpu, **gib))
-    for part in ("decode", "prefill"):
-        if found[part]:
-            at = f"decode{f' of {args.batch} sequences together' if args.batch > 1 else ''} at {found['context_tokens']:,} tokens" if part == "decode" \
-                else f"prefill of one prompt of {found[part]['prompt_tokens']:,} tokens"
-            print("  {at}: {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), limited by the {limited_by}".format(at=at, **found[part]))
-            if args.explain:
-                for name, ends in found[part]["terms"].items():
-                    print(f"    {name}: {ends['low_ms']:,.2f} / {ends['mid_ms']:,.2f} / {ends['high_ms']:,.2f} ms")
-    for other in found["compared"]:
-        speeds = ", ".join(f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part])
-        print(f"  {other['label']}: " + (f"{other['max_context_tokens']:,} tokens; {speeds}" if other["fits"] else "does not fit"))
-    for refusal in found["refused"]:
-        print(f"  left out: {refusal}")
-    if len(args.gpu) > 1:
-        print(f"  link: {found['link']}" + (f" (your catalog also has {', '.join(found['other_links'])})" if found["other_links"] else ""))
-    if args.explain:
-        print(*(f"  assumed: {said}" for said in found["assumptions"]), sep="\n")
-    if found["command"]:
-        print(found["command"])
+    else:
+        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args)))
     return 0
+
+
+def _lines(found, args):
+    """The plan as lines of text."""
+    yield found["verdict"]
+    for gpu in found["gpus"]:
+        gib = {name: f"{gpu[f'{name}_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
+        yield ("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; "
+               "left for the cache {kv_pool} GiB".format(**gpu, **gib))
+    together = f" of {args.batch} sequences together" if args.batch > 1 else ""
+    for at, part in ((f"decode{together} at {found['context_tokens']:,} tokens", found["decode"]),
+                     ("prefill of one prompt of {prompt_tokens:,} tokens", found["prefill"])):
+        if part:
+            yield ("  " + at + ": {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), "
+                   "limited by the {limited_by}").format(**part)
+        for name, ends in part["terms"].items() if part and args.explain else ():
+            yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
+    for other in found["compared"]:
+        speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other["fits"]]
+        holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
+        yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}"
+    yield from (f"  left out: {refusal}" for refusal in found["refused"])
+    if len(args.gpu) > 1:
+        others = ", ".join(found["other_links"])
+        yield f"  link: {found['link']}" + (f" (your catalog also has {others})" if others else "")
+    yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
+    yield from filter(None, [found["command"]])
 
 
 def add_arguments(command):
     """The flags of `tpmodel plan`."""
-    add = command.add_argument
-    add("--model", required=True, help="a name in the catalog, or a config.json or its folder")
-    add("--gpu", action="append", default=[], help="name in the catalog; once for each GPU")
-    add("--parallel", default="auto", help="one, tp, pp, offload or auto, which compares them (default: %(default)s)")
-    add("--layers", help="pp: layers of each stage, 20,14 (default: as vLLM splits)")
-    add("--link", default="shm", help="name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ... (default: %(default)s)")
-    add("--kv-dtype", help="bf16, fp8, ... (default: what the build says)")
-    add("--context", type=int, help="tokens that must fit (default: as many as fit)")
-    add("--util", type=float, default=0.92, help="fraction of the memory that the engine may take (default: %(default)s)")
-    add("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0 (default: %(default)s)")
-    add("--mtp", type=int, default=0, help="tokens drafted a round by the model's MTP layer (default: %(default)s)")
-    add("--acceptance", type=float, help="chance that a drafted token is accepted (default: a range)")
-    add("--batch", type=int, default=1, help="sequences decoded together, each of the context (default: %(default)s)")
-    add("--engine", default="vllm-0.33", help="the vLLM version whose rules count (default: %(default)s)")
-    add("--goal", default="decode", help="what auto compares: decode or prefill (default: %(default)s)")
-    add("--catalog", help="a TOML file with GPUs and links of your own")
-    add("--why", metavar="NAME", help="print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...")
-    add("--explain", action="store_true", help="print every term and assumption")
-    add("--json", action="store_true", help="print JSON")
+    def add(flag, help, **more):
+        command.add_argument(flag, help=f"{help} (default: %(default)s)" if "default" in more else help, **more)
+
+    add("--model", "a name in the catalog, or a config.json or its folder", required=True)
+    add("--gpu", "name in the catalog; once for each GPU", action="append")
+    add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
+    add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
+    add("--link", "name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...", default="shm")
+    add("--kv-dtype", "bf16, fp8, ... (default: what the build says)")
+    add("--context", "tokens that must fit (default: as many as fit)", type=int)
+    add("--util", "fraction of the memory that the engine may take", type=float, default=0.92)
+    add("--reserve-gib", "GiB taken before the start on each GPU: 1.4,0", default="0")
+    add("--mtp", "tokens drafted a round by the model's MTP layer", type=int, default=0)
+    add("--acceptance", "chance that a drafted token is accepted (default: a range)", type=float)
+    add("--batch", "sequences decoded together, each of the context", type=int, default=1)
+    add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
+    add("--goal", "what auto compares: decode or prefill", default="decode")
+    add("--catalog", "a TOML file with GPUs and links of your own")
+    add("--why", "print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...", metavar="NAME")
+    add("--explain", "print every term and assumption", action="store_true")
+    add("--json", "print JSON", action="store_true")
     command.set_defaults(run=run)

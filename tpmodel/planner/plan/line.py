@@ -23,21 +23,19 @@ def share(frac):
 
 def command(name, way, ask, kv_dtype, default_kv_dtype, cards):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
-    placed = way.placement
-    words = ["vllm", "serve", name, "--max-model-len", ask.context or way.holds_tokens, "--gpu-memory-utilization", share(way.util)]
-    if kv_dtype != default_kv_dtype:  # without the flag vLLM takes what the build says
-        words += ["--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)]
-    if placed.ranks > 1:
-        words += ["--tensor-parallel-size", placed.ranks]
-    if placed.kind == "pp":
-        words += ["--pipeline-parallel-size", len(placed.layers)]
-    if placed.kind == "offload":
-        words += ["--cpu-offload-gb", f"{math.ceil(placed.offloaded_bytes / placed.ranks / GIB * 10) / 10:.1f}", "--enforce-eager"]
-    if ask.batch > 1:
-        words += ["--max-num-seqs", ask.batch]
-    if max(card.vram_bytes for card in cards) >= LONG_CHUNKS_BYTES:
-        words += ["--max-num-batched-tokens", assume.CHUNK_TOKENS]
-    if ask.mtp:
-        words += ["--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})]
-    partition = ["CUDA_DEVICE_ORDER=PCI_BUS_ID", f"VLLM_PP_LAYER_PARTITION={','.join(map(str, placed.layers))}"] if placed.kind == "pp" else []
-    return " ".join(partition + [shlex.quote(str(word)) for word in words])
+    placed, layers = way.placement, ",".join(map(str, way.placement.layers))
+    piped, offloaded = placed.kind == "pp", placed.kind == "offload"
+    copied_gib = math.ceil(placed.offloaded_bytes / placed.ranks / GIB * 10) / 10
+    flags = (
+        (True, "--max-model-len", ask.context or way.holds_tokens),
+        (True, "--gpu-memory-utilization", share(way.util)),
+        (kv_dtype != default_kv_dtype, "--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)),
+        (placed.ranks > 1, "--tensor-parallel-size", placed.ranks),
+        (piped, "--pipeline-parallel-size", len(placed.layers)),
+        (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
+        (ask.batch > 1, "--max-num-seqs", ask.batch),
+        (max(card.vram_bytes for card in cards) >= LONG_CHUNKS_BYTES, "--max-num-batched-tokens", assume.CHUNK_TOKENS),
+        (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
+    words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]
+    partition = f"CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION={layers} " if piped else ""
+    return partition + shlex.join(map(str, words))

@@ -4,13 +4,12 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
-from ...formula.units import GIB
 from ..engine.memory import KV_BYTES
-from ..engine.versions import version
+from ..engine.versions import Setting, version
 from ..shapes.models import find_config
+from .assume import CHUNK_TOKENS
 from .partition import parse_reserves
-from .placement import engine_setting
-from .values import Machine
+from .values import PARTS, Machine
 
 KINDS = ("one", "offload", "tp", "pp")
 LATENT_KV, NEVER_LATENT_KV = "fp8_ds_mla", "nvfp4"  # vLLM 0.33 has no kernels for the other kind of cache
@@ -22,18 +21,19 @@ LINK_NEEDS = ("link_bytes_per_s", "allreduce_latency_s")
 def check(ask):
     """Refuse what no machine could answer."""
     n, kinds = len(ask.gpus), [name for name in KV_BYTES if name != "fp32"]
+    alone = ask.parallel in ("auto", "one", "offload")
     for name, value, fine, wanted in (
         ("gpu", n, n >= 1, "named at least once"),
         ("parallel", ask.parallel, ask.parallel in KINDS + ("auto",), f"one of {', '.join(KINDS)}, auto"),
-        ("parallel", ask.parallel, n > 1 or ask.parallel in ("auto", "one", "offload"), "one, offload or auto for a single GPU"),
+        ("parallel", ask.parallel, n > 1 or alone, "one, offload or auto for a single GPU"),
         ("layers", ask.layers, ask.layers is None or ask.parallel == "pp", "given with --parallel pp only"),
-        ("kv_dtype", ask.kv_dtype, ask.kv_dtype is None or ask.kv_dtype in kinds, f"one of {', '.join(kinds)}"),
+        ("kv_dtype", ask.kv_dtype, ask.kv_dtype in (None, *kinds), f"one of {', '.join(kinds)}"),
         ("context", ask.context, ask.context is None or ask.context >= 1, "a whole number >= 1"),
         ("util", ask.util, 0 < ask.util <= 1, "a number above 0, at most 1"),
         ("mtp", ask.mtp, 0 <= ask.mtp <= 16, "a whole number from 0 to 16"),
-        ("acceptance", ask.acceptance, ask.acceptance is None or 0 <= ask.acceptance < 1, "a number from 0 up to but not 1"),
+        ("acceptance", ask.acceptance, 0 <= (ask.acceptance or 0) < 1, "a number from 0 up to but not 1"),
         ("batch", ask.batch, 1 <= ask.batch <= 4096, "a whole number from 1 to 4096"),
-        ("goal", ask.goal, ask.goal in ("decode", "prefill"), "decode or prefill"),
+        ("goal", ask.goal, ask.goal in PARTS, "decode or prefill"),
     ):
         if not fine:
             raise ValueError(f"{name} = {value!r} is not accepted: it must be {wanted}")
@@ -42,20 +42,26 @@ def check(ask):
 def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
-    cards, wire = tuple(_entry(extra, key, gpu, CARD_NEEDS) for key in ask.gpus), _entry(extra, ask.link, find_link, LINK_NEEDS)
-    reserves = tuple(number * GIB for number in parse_reserves(ask.reserve_gib, len(cards)))
-    return Machine(cards, wire, reserves, tuple(key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers and key != wire.key))
+    cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
+    wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
+    reserves = parse_reserves(ask.reserve_gib, len(cards))
+    links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
+    return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
 
 
-def _entry(extra, key, find, needs):
-    """An entry of the user's own catalog, or of ours, with the numbers that a plan needs."""
+def _entry(extra, key, find):
+    """An entry of the user's own catalog, or of ours."""
     try:
-        entry = extra[key] if key in extra else find(key)
+        return extra[key] if key in extra else find(key)
     except ValueError as error:
         raise ValueError(f"{error}{', or of your catalog: ' if extra else ''}{', '.join(extra)}") from None
-    missing = [name for name in needs if name not in entry.numbers]
+
+
+def needed(entry, names, task):
+    """The entry, which must have the numbers that the task, a plan or a split, needs."""
+    missing = [name for name in names if name not in entry.numbers]
     if missing:
-        raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a plan needs it")
+        raise ValueError(f"{entry.key} has no {', '.join(missing)} in the catalog: a {task} needs it")
     return entry
 
 
@@ -64,12 +70,14 @@ def model(ask):
     config = find_config(ask.model)
     latent = any(layer.kind == "latent" for layer in config.order)
     if ask.kv_dtype == (NEVER_LATENT_KV if latent else LATENT_KV):
-        raise inputs.refused("kv_dtype", ask.kv_dtype, f"it is for models with {'keys and values' if latent else 'a latent'} in the cache, "
-                             f"which {ask.model} has not")
+        cache = "keys and values" if latent else "a latent"
+        said = f"it is for models with {cache} in the cache, which {ask.model} has not"
+        raise inputs.refused("kv_dtype", ask.kv_dtype, said)
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
     native = config.native_tokens or NATIVE_TOKENS
     if ask.context is not None and ask.context > native:
-        raise ValueError(f"context = {ask.context} is not accepted: it must be at most {native}, the native length of {ask.model}")
-    kv_dtype = config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype
-    return config, engine_setting(version(ask.engine), kv_dtype, ask.context or native, ask.mtp)
+        most = f"at most {native}, the native length of {ask.model}"
+        raise ValueError(f"context = {ask.context} is not accepted: it must be {most}")
+    return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
+                           context_tokens=ask.context or native, drafts=ask.mtp, batch_tokens=CHUNK_TOKENS)

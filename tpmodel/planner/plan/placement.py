@@ -3,12 +3,14 @@
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from ...formula.units import GIB
-from ...formulas import memory, weights
-from ..engine.memory import plan_model, state_bytes, token_bytes
-from ..engine.versions import Refused, Setting, split_layers
-from .assume import CHUNK_TOKENS, of_model, overhead_bytes
+from ...formulas.memory import kv_pool_bytes
+from ...formulas.weights import usable_bytes
+from ..engine.memory import FULL, RECENT, plan_model, state_bytes, token_bytes
+from ..engine.versions import Refused, split_layers
+from .assume import MID, of_model, overhead_bytes
 
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
 
@@ -25,59 +27,26 @@ class Placement:
     offloaded_bytes: float = 0.0  # in main memory, of all GPUs together
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What one GPU holds, and what is left; bytes. The overhead is the middle estimate."""
-
-    name: str
-    weights_bytes: float
-    kv_bytes_per_token: float
-    state_bytes: float
-    overhead_bytes: float
-    budget_bytes: float
-    kv_pool_bytes: float
+def bytes_of(config, names=(), tokens=None):
+    """Bytes of the modules of these names, or of all layers; with `tokens`, those that a pass of so many reads."""
+    # each token draws its experts evenly, on its own; a dense module is read once, whatever the batch
+    found = [m for m in config.modules if (m.name in names if names else m.name not in FIRST + LAST)]
+    return sum(m.bytes if tokens is None else m.bytes * (1 - (1 - m.read) ** tokens) for m in found)
 
 
-def whole(module):
-    """All bytes of a module."""
-    return module.bytes
+def _extra(config):
+    """What this model's loading takes beside its weights, on each GPU."""
+    return (of_model(config.name, "loaded_extra_bytes") or (0.0, 0.0, 0.0))[MID]
 
 
-def touched(tokens):
-    """Of each module, the bytes that one pass of `tokens` tokens reads: each token draws its experts evenly, on its own.
-
-    With one token the active experts, with many all of them; a dense module is read once, whatever the batch.
-    """
-    return lambda module: module.bytes * (1 - (1 - module.read) ** tokens)
-
-
-def _sum(config, names, size):
-    return sum(size(m) for m in config.modules if m.name in names)
-
-
-def body_bytes(config, size=whole):
-    """Bytes of all layers."""
-    return sum(size(m) for m in config.modules if m.name not in FIRST + LAST)
-
-
-def _stage(config, size, stages, i, tables):
-    """Bytes of stage i: its layers, and what a stage at its place holds beside them."""
-    return body_bytes(config, size) * stages[i] / sum(stages) + _ends_bytes(config, size, len(stages), i, tables)
-
-
-def _ends_bytes(config, size, count, i, tables):
-    """What only the first or the last of `count` stages holds, and the embedding table on the stages in `tables`."""
-    here = _sum(config, ["vision"], size) if i == 0 else 0
-    here += _sum(config, LAST, size) if i == count - 1 else 0
-    return here + (_sum(config, ["embedding"], size) if i in tables else 0)
-
-
-def stage_bytes(config, count, i, layers):
-    """As loaded, of stage i of `count` with so many layers: its weights, and what this model's loading takes beside them."""
-    extra = of_model(config.name, "loaded_extra_bytes")
-    here = body_bytes(config, whole) * layers / len(config.order)
-    tables = {0, count - 1} if _tied(config) else {0}  # the last stage needs a copy as its head
-    return here + _ends_bytes(config, whole, count, i, tables) + (extra[1] if extra else 0.0)
+def stage_bytes(config, count, i, layers, tokens=None):
+    """Bytes that stage i of `count` with so many layers holds once loaded; with `tokens`, those that a pass reads."""
+    loaded, last = tokens is None, i == count - 1
+    table = i == 0 and loaded or last and _tied(config)  # the last stage needs a copy as its head
+    beside = (("vision",), i == 0), (LAST, last), (("embedding",), table)
+    body = bytes_of(config, tokens=tokens) * layers / len(config.order)
+    ends = sum(bytes_of(config, names, tokens) for names, here in beside if here)
+    return body + ends + (_extra(config) if loaded else 0)
 
 
 def _tied(config):
@@ -86,61 +55,55 @@ def _tied(config):
 
 def head_bytes(config):
     """The output head, which is the embedding table where the two are tied."""
-    return _sum(config, ["embedding" if _tied(config) else "head"], whole)
+    return bytes_of(config, ("embedding" if _tied(config) else "head",))
 
 
 def place(config, cards, kind, layers=None):
     """The Placement of a model. `layers` are those of each pipeline stage, or None for the engine's own split."""
-    n, count = len(cards), len(config.order)
     if kind == "pp":
-        stages = split_layers(count, n, layers)
-        return Placement("pp", cards, stages, 1, tuple(stage_bytes(config, n, i, stages[i]) for i in range(n)))
-    if kind == "tp":
-        if config.heads % n:
-            raise Refused(f"ranks = {n} is not accepted: it must divide the {config.heads} attention heads of {config.name}")
-        for kv in {layer.kv_heads for layer in config.order if layer.kv_heads}:
-            if kv % n and n % kv:
-                raise Refused(f"ranks = {n} is not accepted: it must divide the {kv} key/value heads of {config.name}, or be a multiple of them")
-    share = n if kind == "tp" else 1
-    extra = of_model(config.name, "loaded_extra_bytes")
-    return Placement(kind, cards if kind == "tp" else cards[:1], (count,), share, (config.weights_bytes / share + (extra[1] if extra else 0.0),) * share)
+        stages = split_layers(len(config.order), len(cards), layers)
+        held = tuple(stage_bytes(config, len(cards), i, n) for i, n in enumerate(stages))
+        return Placement("pp", cards, stages, 1, held)
+    n = len(cards) if kind == "tp" else 1
+    no = f"ranks = {n} is not accepted: it must divide"
+    if config.heads % n:
+        raise Refused(f"{no} the {config.heads} attention heads of {config.name}")
+    for kv in {layer.kv_heads for layer in config.order if layer.kv_heads}:
+        if kv % n and n % kv:
+            raise Refused(f"{no} the {kv} key/value heads of {config.name}, or be a multiple of them")
+    return Placement(kind, cards[:n], (len(config.order),), n, (config.weights_bytes / n + _extra(config),) * n)
 
 
 def reads(config, placement, tokens):
-    """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes that are copied in from main memory)."""
-    size = touched(tokens)
+    """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes copied in from main memory)."""
     if placement.kind == "pp":
-        last = len(placement.layers) - 1
-        return tuple(_stage(config, size, placement.layers, i, {last}) for i in range(last + 1)), 0.0
-    total = sum(map(size, config.modules))
+        count = len(placement.layers)
+        return tuple(stage_bytes(config, count, i, n, tokens) for i, n in enumerate(placement.layers)), 0.0
+    total = bytes_of(config, {m.name for m in config.modules}, tokens)
     copied = total * placement.offloaded_bytes / config.weights_bytes
     return ((total - copied) / placement.ranks,) * placement.ranks, copied
 
 
 def budgets(cards, util, reserves):
-    """(the fraction of the memory that can be asked for, what the engine then takes of each GPU).
-
-    vLLM has one fraction for all GPUs and refuses to start where less than that is free: the fullest GPU decides.
-    """
+    """(the one fraction of all memories that the fullest GPU has free, what the engine then takes of each GPU)."""
     sizes = [card.values().get("reported_bytes", card.vram_bytes) for card in cards]
     for card, size, reserve in zip(cards, sizes, reserves):
         if reserve >= size:
-            raise ValueError(f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has {size / GIB:.2f} GiB in all")
-    free = min(weights.usable_bytes(size, util, reserve) / size for size, reserve in zip(sizes, reserves))
+            said = f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has"
+            raise ValueError(f"{said} {size / GIB:.2f} GiB in all")
+    free = min(usable_bytes(size, util, reserve) / size for size, reserve in zip(sizes, reserves))
     used = util if math.isclose(free, util) else math.floor(free * 1000) / 1000
     return used, [used * size for size in sizes]
 
 
 def with_offload(config, placement, setting, budget, batch):
-    """The same with as many weights in main memory as do not fit beside the high overhead and the cache of the setting's context.
-
-    The fullest GPU decides for all, as the engine's one number does.
-    """
-    pool = plan_model(config, setting, 0.0)
-    room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget)) - batch * (pool.needed_bytes + pool.block_bytes)
-    whole_bytes = placement.weights_bytes[0]
-    held = max(1.0, min(whole_bytes, math.floor(room - 1)))  # a byte to spare: sums of fractions round, and the context must fit
-    return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks, offloaded_bytes=(whole_bytes - held) * placement.ranks)
+    """The same with in main memory what, on the fullest GPU, does not fit beside the high overhead and the cache."""
+    pool, full = plan_model(config, setting, 0.0), placement.weights_bytes[0]
+    room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget))
+    room -= batch * (pool.needed_bytes + pool.block_bytes)
+    held = max(1.0, min(full, math.floor(room - 1)))  # a byte to spare: sums of fractions round, the context must fit
+    return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks,
+                   offloaded_bytes=(full - held) * placement.ranks)
 
 
 def cache_bytes(config, setting, context_tokens, layers=None):
@@ -151,48 +114,36 @@ def cache_bytes(config, setting, context_tokens, layers=None):
             states += count * state_bytes(layer.state, setting)
         elif layer.kind != "none":
             one = count * token_bytes(layer, setting)
-            per_token += one if layer.kind in ("full", "latent") else 0
-            total += one * (min(context_tokens, layer.window_tokens) if layer.kind in ("window", "chunk") else context_tokens)
+            per_token += one if layer.kind in FULL else 0
+            total += one * (min(context_tokens, layer.window_tokens) if layer.kind in RECENT else context_tokens)
     return per_token, total, states
 
 
 def stage_layers(config, placement):
     """The Layers that each GPU of the placement holds."""
-    if placement.kind != "pp":
-        return [config.order] * len(placement.cards)
-    ends = [sum(placement.layers[: i + 1]) for i in range(len(placement.layers))]
-    return [config.order[end - n : end] for end, n in zip(ends, placement.layers)]
-
-
-def loads(config, placement, tokens):
-    """(card, layers, bytes read in a pass of `tokens` tokens) of each GPU; of GPUs that do the same, of one."""
-    rows = zip(placement.cards, stage_layers(config, placement), reads(config, placement, tokens)[0])
-    return list(rows) if placement.kind == "pp" else list({row[0].key: row for row in rows}.values())
+    ends = zip(accumulate(placement.layers), placement.layers)
+    return [config.order[end - n : end] for end, n in ends] * placement.ranks
 
 
 def memories(config, placement, setting, budget, end):
-    """The Memory of each GPU, with the overhead of one end."""
-    found = []
-    for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, stage_layers(config, placement)):
+    """{what: bytes} that each GPU holds, and what is left, with the overhead of one end."""
+    found, orders = [], stage_layers(config, placement)
+    for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, orders):
         per_token, _, states = cache_bytes(config, setting, 0, order)
         overhead = overhead_bytes(config, card, end)
-        pool = memory.kv_pool_bytes(vram_bytes=room, utilisation_frac=1, weights_bytes=held, overhead_bytes=overhead, ranks=1)
-        found.append(Memory(card.key, held, per_token, states, overhead, room, pool))
+        found.append({"name": card.key, "weights_bytes": held, "kv_bytes_per_token": per_token, "state_bytes": states,
+                      "overhead_bytes": overhead, "budget_bytes": room,
+                      "kv_pool_bytes": kv_pool_bytes(room, 1, held, overhead, ranks=1)})
     return tuple(found)
 
 
 def longest(config, placement, setting, found, batch=1):
-    """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 when the weights leave no room."""
-    room = min(gpu.kv_pool_bytes for gpu in found)
-    return int(pool(config, placement, setting, room / batch).fitting_tokens) if room > 0 else 0
+    """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 without room."""
+    room = all(gpu["kv_pool_bytes"] > 0 for gpu in found)
+    return int(pool(config, placement, setting, found, batch).fitting_tokens) if room else 0
 
 
-def pool(config, placement, setting, pool_bytes):
-    """The engine's own plan for so many bytes of cache on the fullest GPU."""
-    stages = placement.layers if placement.kind == "pp" else ()
-    return plan_model(config, replace(setting, ranks=placement.ranks, stages=stages), pool_bytes)
-
-
-def engine_setting(rules, kv_dtype, context_tokens, drafts, ranks=1):
-    """The Setting of vLLM for one sequence of `context_tokens`."""
-    return Setting(rules=rules, ranks=ranks, kv_dtype=kv_dtype, context_tokens=context_tokens, drafts=drafts, batch_tokens=CHUNK_TOKENS)
+def pool(config, placement, setting, found, batch=1):
+    """The engine's own plan for what each of `batch` sequences has of the cache on the fullest GPU."""
+    setting = replace(setting, ranks=placement.ranks, stages=placement.layers if placement.kind == "pp" else ())
+    return plan_model(config, setting, max(0.0, min(gpu["kv_pool_bytes"] for gpu in found)) / batch)

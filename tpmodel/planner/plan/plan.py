@@ -22,32 +22,26 @@ def plan(model, gpus, *more, **fields):
 def make(ask):
     """The Plan for what was asked."""
     check(ask)
-    rig, (config, setting) = machine(ask), model(ask)
-    wanted = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig)
-    tried, refused = [], []
-    for kind, layers in wanted:
+    rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
+    for kind, layers in [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig):
         try:
             tried.append(ways.way(config, rig, setting, ask, kind, layers))
         except Refused as error:
-            refused.append(str(error))
             if ask.parallel != "auto":
                 raise
+            refused[str(error)] = True
     if not tried:
-        raise ValueError(f"no way to split is possible: {'; '.join(dict.fromkeys(refused))}")
-    best = verdict.choose(tried, ask.part)
+        raise ValueError(f"no way to split is possible: {'; '.join(refused)}")
+    best, path = verdict.choose(tried, ask.goal), Path(ask.model)
+    folder = inputs.plain(path if path.is_dir() else path.parent)  # of a config.json
+    name = repository(ask.model) or (ask.model if ask.model in shapes() else folder)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
-    name = named(ask.model)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask.mtp, ask.acceptance)
     if best.util < ask.util:
-        said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: vLLM takes the same share of each GPU, and no more is free")
+        said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
+                    "vLLM takes the same share of each GPU, and no more is free")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
-    words = verdict.sentence(best, tried, ask.part, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.part)
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
     command = line.command(name, best, ask, setting.kv_dtype, config.kv_dtype, rig.cards) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(dict.fromkeys(refused)), met, words, command, tuple(said))
-
-
-def named(model):
-    """What the line calls a model: its repository, the catalog's name where none is known, or the folder of its config.json."""
-    path = Path(model)
-    return repository(model) or (model if model in shapes() else inputs.plain(path if path.is_dir() else path.parent))
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said))

@@ -9,17 +9,11 @@ def protocol(link):
     return link.said.get("protocol", assumed("link").said["protocol"])
 
 
-def hop_s(link):
-    """Of one hop of a ring beyond the pair: the link's own, or that of any link."""
-    return link.values().get("link_latency_s", assumed("link").link_latency_s)
-
-
 def unsaid(link):
     """What is taken of a link that does not say how it works, in words; empty where it says all."""
-    ring = protocol(link) == "ring"
-    taken = {"protocol": f'"{protocol(link)}"'} if "protocol" not in link.said else {}
-    if ring and "link_latency_s" not in link.numbers:
-        taken["link_latency_s"] = f"{hop_s(link) * 1e6:g} us"
+    taken = {} if "protocol" in link.said else {"protocol": f'"{protocol(link)}"'}
+    if protocol(link) == "ring" and "link_latency_s" not in link.numbers:
+        taken["link_latency_s"] = f"{assumed('link').link_latency_s * 1e6:g} us"
     words = ", ".join(f"{name} = {value}" for name, value in taken.items())
     return f"{link.key} says no {' and no '.join(taken)}: taken as {words}" if taken else ""
 
@@ -30,22 +24,17 @@ def bandwidth(link, end):
 
 
 def latency(link, ranks, end):
-    """Of an all-reduce with almost nothing to carry. The catalog's is of two GPUs; at the fast end, where one kernel serves all, of any number."""
+    """Of an all-reduce with almost nothing to carry; at the fast end one kernel serves any number of GPUs like two."""
     pair = link.numbers["allreduce_latency_s"].base_range[2 - end]
-    chain = end < 2 and protocol(link) == "ring"
-    return collectives.group_latency_s(pair, ranks if chain else 2, hop_s(link))
-
-
-def oneshot(link):
-    """Whether every GPU sends everything to everyone at once."""
-    return protocol(link) == "oneshot"
+    hop_s = link.values().get("link_latency_s", assumed("link").link_latency_s)
+    return collectives.group_latency_s(pair, ranks if end < 2 and protocol(link) == "ring" else 2, hop_s)
 
 
 def numbers(link, ranks, end):
     """{name: number} that collectives.protocol_allreduce_s reads; without a bulk protocol it is one straight line."""
-    start = latency(link, ranks, end)
-    bulk = link.numbers["bulk_latency_s"].base_range[2 - end] if "bulk_latency_s" in link.numbers else start
-    return {"link_bytes_per_s": bandwidth(link, end), "allreduce_latency_s": start, "bulk_latency_s": bulk}
+    start, bulk = latency(link, ranks, end), link.numbers.get("bulk_latency_s")
+    return {"link_bytes_per_s": bandwidth(link, end), "allreduce_latency_s": start,
+            "bulk_latency_s": bulk.base_range[2 - end] if bulk else start}
 
 
 def allreduce_s(link, message_bytes, ranks, end):
@@ -56,9 +45,9 @@ def allreduce_s(link, message_bytes, ranks, end):
     17.7
     """
     here = numbers(link, ranks, end)
-    if not oneshot(link):
+    if protocol(link) == "ring":
         return collectives.protocol_allreduce_s(message_bytes, ranks, **here)
     rate, start = here["link_bytes_per_s"], here["allreduce_latency_s"]
     one = collectives.oneshot_allreduce_s(message_bytes, ranks, rate, start)
-    two = collectives.allreduce_s(message_bytes, ranks, rate, 2 * start)  # a reduce-scatter, then an all-gather: two starts, fewer bytes
+    two = collectives.allreduce_s(message_bytes, ranks, rate, 2 * start)  # reduce-scatter, all-gather: fewer bytes
     return min(one, two) if end == 2 else one
