@@ -107,3 +107,14 @@ HEAVY = {"numpy", "sympy", "matplotlib", "ipywidgets", "IPython"}
     "import tpmodel.tools.cli", "import tpmodel.formulas.decode"])
 def test_the_core_loads_no_heavy_library(statement):
     assert loaded_after(statement) & HEAVY == set()
+
+
+@pytest.mark.parametrize("wing, most", [("science", 3300), ("", 11400)])
+def test_the_package_stays_small(wing, most):
+    """Lines of Python of the science wing, which stands at the top, and of all."""
+    paths = [path for path in PACKAGE.rglob("*.py") if not wing or place(path)[0] == wing]
+    assert sum(len(path.read_text().splitlines()) for path in paths) <= most
+
+
+def test_the_page_needs_little_javascript():
+    assert sum(len(path.read_text().splitlines()) for path in PACKAGE.rglob("*.js")) <= 300

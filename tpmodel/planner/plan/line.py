@@ -6,10 +6,10 @@ import shlex
 from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
+from ..engine.starts import LARGE_BYTES, sequences
 from . import assume
 
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
-LONG_CHUNKS_BYTES = 70 * GIB  # from here on vllm serve takes more tokens a pass by default than CHUNK_TOKENS
 
 
 def share(frac):
@@ -21,20 +21,23 @@ def share(frac):
     return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
 
 
-def command(name, way, ask, kv_dtype, default_kv_dtype, cards):
+def command(name, way, ask, config, kv_dtype):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
     placed, layers = way.placement, ",".join(map(str, way.placement.layers))
+    at_once = sequences(config, placed.cards, way.pool.pool_blocks, ask.batch)
+    large = max(card.vram_bytes for card in placed.cards) >= LARGE_BYTES
     piped, offloaded = placed.kind == "pp", placed.kind == "offload"
     copied_gib = math.ceil(placed.offloaded_bytes / placed.ranks / GIB * 10) / 10
     flags = (
         (True, "--max-model-len", ask.context or way.holds_tokens),
         (True, "--gpu-memory-utilization", share(way.util)),
-        (kv_dtype != default_kv_dtype, "--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)),
+        (kv_dtype != config.kv_dtype, "--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)),
         (placed.ranks > 1, "--tensor-parallel-size", placed.ranks),
         (piped, "--pipeline-parallel-size", len(placed.layers)),
         (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
-        (ask.batch > 1, "--max-num-seqs", ask.batch),
-        (max(card.vram_bytes for card in cards) >= LONG_CHUNKS_BYTES, "--max-num-batched-tokens", assume.CHUNK_TOKENS),
+        (at_once, "--max-num-seqs", at_once),
+        (large or ask.batch > assume.CHUNK_TOKENS,  # by default large cards take more
+         "--max-num-batched-tokens", max(assume.CHUNK_TOKENS, ask.batch)),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
     words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]
     partition = f"CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION={layers} " if piped else ""

@@ -80,4 +80,5 @@ def model(ask):
         most = f"at most {native}, the native length of {ask.model}"
         raise ValueError(f"context = {ask.context} is not accepted: it must be {most}")
     return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
-                           context_tokens=ask.context or native, drafts=ask.mtp, batch_tokens=CHUNK_TOKENS)
+                           context_tokens=ask.context or native, drafts=ask.mtp,
+                           batch_tokens=max(CHUNK_TOKENS, ask.batch))

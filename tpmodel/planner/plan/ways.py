@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ...formulas.speculation import round_tokens
+from ..engine import starts
 from ..engine.versions import Refused
 from . import assume, one_pass, placement
 from .partition import fastest
@@ -28,7 +29,10 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, {"offload": "one", SHARED: "tp"}.get(kind, kind), layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
-    setting, ends = replace(setting, ranks=placed.ranks), range(len(assume.ENDS))
+    starts.check_cache(config, setting.kv_dtype, placed.cards)
+    starts.check_ranks(config, placed.ranks)
+    kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
+    setting = replace(setting, ranks=placed.ranks, **kernels)
     if kind in ("offload", SHARED):
         tokens = ask.context or min(assume.PROMPT_TOKENS, setting.context_tokens)
         placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, ask.batch)
@@ -39,7 +43,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
     at = ask.context or min(assume.PROMPT_TOKENS, holds)
-    pool = placement.pool(config, placed, setting, middle)
+    line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
+    pool = placement.pool(config, placed, line, middle)
     made = Way(placed, used, middle, longest, at, holds >= (ask.context or 1), pool)
     if not made.fits:
         return made

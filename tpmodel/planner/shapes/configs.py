@@ -154,6 +154,7 @@ class ModelConfig:
     kv_dtype: str
     modules: tuple
     intermediate: int = 0
+    expert_intermediate: int = 0
 
     @property
     def numbers(self):
@@ -208,4 +209,4 @@ def parse_config(config, quantisation=None, name=""):
             memory = f"the memory of {f.family or 'this model'}"
             raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
     return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
-                       kv_dtype, modules, f("intermediate", 0, 0))
+                       kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0))

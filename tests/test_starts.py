@@ -1,0 +1,101 @@
+"""What stops vLLM at its start, by hand: cache formats by card, shares of a matrix, sequences against blocks."""
+
+from dataclasses import replace
+
+import pytest
+
+from tpmodel.catalog.gpus import gpu, gpus
+from tpmodel.planner.engine import starts
+from tpmodel.planner.engine.versions import Refused
+from tpmodel.planner.plan.plan import make
+from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.shapes.layers import Module
+from tpmodel.planner.shapes.models import find_config
+
+TI = "rtx-5060-ti-16gb"
+HYBRID = "qwen3.8-27b-nvfp4"
+
+
+def flags(model, cards, **more):
+    """{flag: value} of the line that `plan` prints."""
+    words = make(Ask(model, tuple(cards), **more)).command.split()
+    return {word: words[i + 1] for i, word in enumerate(words) if word.startswith("--") and i + 1 < len(words)}
+
+
+def test_the_readmes_line_says_as_many_sequences_as_there_are_blocks():
+    """158 blocks of 1,600 tokens: vLLM's own refusal of its default of 256 names the same number."""
+    plan = make(Ask(HYBRID, (TI, TI), kv_dtype="fp8", context=65536))
+    assert plan.best.pool.pool_blocks == 158 and flags(HYBRID, (TI, TI), kv_dtype="fp8", context=65536)[
+        "--max-num-seqs"] == "158"
+    assert any("--max-num-seqs 158" in said and "256" in said for said in plan.assumptions)
+
+
+def test_a_batch_says_itself_and_a_model_without_states_says_nothing():
+    assert flags(HYBRID, (TI, TI), kv_dtype="fp8", batch=4)["--max-num-seqs"] == "4"
+    assert "--max-num-seqs" not in flags("qwen3-8b", (TI, TI))
+    assert flags("qwen3-8b", ("h200",), batch=4096)["--max-num-batched-tokens"] == "4096"
+    assert flags("qwen3-8b", ("a100-80gb",), batch=4096)["--max-num-batched-tokens"] == "4096"
+
+
+@pytest.mark.parametrize("key, most", [
+    (TI, 256), ("rtx-pro-6000", 1024), ("h200", 1024), ("a100-80gb", 256), ("dgx-spark", 256), ("mi300x", 1024)])
+def test_sequences_that_vllm_takes_by_itself(key, most):
+    assert starts.default_sequences(gpu(key)) == most
+
+
+@pytest.mark.parametrize("model, key, kv_dtype, fine", [
+    ("qwen3-8b", "rtx-3090", "fp8", True), ("qwen3-8b", "rtx-2080-ti", "fp8", False),
+    ("qwen3-8b", "rtx-4090", "fp8_per_token_head", True), ("qwen3-8b", "rtx-3090", "fp8_per_token_head", False),
+    ("qwen3-8b", "rtx-3090", "int8_per_token_head", True), ("qwen3-8b", "rtx-3090", "fp16", False),
+    ("qwen3-8b", "rtx-2080-ti", "fp16", True), ("gpt-oss-20b", "rtx-3090", "fp8", False),
+    ("gpt-oss-20b", "rtx-4090", "fp8", True), ("gpt-oss-20b", "rtx-5090", "nvfp4", False),
+    ("qwen3-8b", "b200", "nvfp4", True), ("deepseek-v3", "a100-80gb", "fp8", False),
+    ("deepseek-v3", "h200", "fp8", True), ("deepseek-v3", "h200", "fp8_ds_mla", False),
+    ("qwen3-8b", "mi300x", "fp8", True)])
+def test_a_format_of_the_cache_needs_its_kernel(model, key, kv_dtype, fine):
+    if fine:
+        starts.check_cache(find_config(model), kv_dtype, [gpu(key)])
+    else:
+        with pytest.raises(Refused, match=f"kv_dtype = '{kv_dtype}' is not accepted on {key}: vLLM 0.33 takes it"):
+            starts.check_cache(find_config(model), kv_dtype, [gpu("h200" if key == "a100" else key)])
+
+
+@pytest.mark.parametrize("module, rows", [
+    (Module("mlp", 1, "fp8", 8 + 32 / 128**2, 1), 128), (Module("experts", 1, "fp8", 8 + 32 / 128**2, 1), 32),
+    (Module("mlp", 1, "fp8", 8.0, 1), 1), (Module("mlp", 1, "nvfp4", 4.5, 1), 16),
+    (Module("mlp", 1, "int4", 4 + 16 / 128, 1), 128), (Module("mlp", 1, "int4", 4 + 20 / 64, 1), 64),
+    (Module("mlp", 1, "bf16", 16.0, 1), 1)])
+def test_rows_that_share_a_scale(module, rows):
+    assert starts.group_of(module) == rows
+
+
+def test_a_ranks_share_falls_on_whole_groups():
+    """18,432 rows over 32 ranks are 576, which blocks of 128 do not divide: vLLM's own words for DeepSeek-V3."""
+    config = find_config("deepseek-v3")
+    starts.check_ranks(config, 16)
+    with pytest.raises(Refused, match="18432 / 32 = 576, must be a multiple of 128"):
+        starts.check_ranks(config, 32)
+    thin = replace(config, expert_intermediate=2048 + 16)
+    with pytest.raises(Refused, match="rows of experts"):
+        starts.check_ranks(thin, 8)
+    starts.check_ranks(thin, 1)
+
+
+@pytest.mark.parametrize("model, key, kv_dtype, found", [
+    (HYBRID, "rtx-3090", "fp8", {"checkpoints": 0}), (HYBRID, "rtx-4090", "fp8", {"checkpoints": 0}),
+    (HYBRID, "h200", "fp8", {}), (HYBRID, TI, "fp8", {}), ("qwen3-8b", "rtx-3090", "fp8", {}),
+    ("deepseek-v3", "b200", "bf16", {"block_tokens": 32}), ("deepseek-v3", "h200", "fp8", {"block_tokens": 64}),
+    ("deepseek-v3", "h200", "bf16", {}), ("deepseek-v3", "rtx-pro-6000", "bf16", {}), (HYBRID, "mi300x", "fp8", {})])
+def test_what_a_cards_kernels_change(model, key, kv_dtype, found):
+    assert starts.kernels(find_config(model), kv_dtype, [gpu(key)]) == found
+
+
+def test_the_log_is_counted_at_the_lines_own_length():
+    """vLLM's concurrency is for --max-model-len: a sequence as long as all that fits is there once and a bit."""
+    plan = make(Ask("llama-3.1-8b", ("rtx-5080", TI), parallel="tp"))
+    assert 1 <= plan.best.pool.concurrency < 1.01 and plan.best.holds_tokens < 131072
+
+
+def test_every_nvidia_card_says_its_compute_capability():
+    without = {key for key, card in gpus().items() if starts.capability(card) is None}
+    assert without == {"mi300x", "mi210", "mi100", "arc-b580"}
