@@ -17,6 +17,12 @@ def architecture(name):
     return CLASSES[shapes()[name]["model_type"]]
 
 
+def built_as(name):
+    """(runner, class) that vLLM takes for a shape; an embedding model's head is not one that writes."""
+    own = shapes()[name].get("architectures")
+    return ("pooling", "MistralForEmbedding") if own == ["Ministral3Model"] else ("generate", architecture(name))
+
+
 def write(name, folder):
     """The folder, with the shape's config.json in it."""
     fields = dict(shapes()[name])

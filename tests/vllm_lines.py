@@ -20,7 +20,8 @@ from types import SimpleNamespace
 
 import vllm_standins
 
-REFUSALS = (ValueError, AssertionError, NotImplementedError, SystemExit)  # pydantic's are ValueErrors; of others the test is broken
+# How vLLM refuses; pydantic's are ValueErrors. It ends with a division by zero where ranks outnumber gpt-oss's KV heads. Of others the test is broken.
+REFUSALS = (ValueError, AssertionError, NotImplementedError, ZeroDivisionError, SystemExit)
 
 
 def prepare():
