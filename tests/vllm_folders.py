@@ -1,15 +1,19 @@
-"""A shape of shapes.toml as the model folder that vLLM reads: its config.json, with the names that vLLM's own readers want."""
+"""A shape of shapes.toml as the model folder that vLLM reads: a config.json, as vLLM's own readers want it."""
 
 import json
 
 from tpmodel.planner.shapes.models import shapes
 
-CLASSES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM", "llama": "LlamaForCausalLM",
-           "mistral": "MistralForCausalLM", "mixtral": "MixtralForCausalLM", "gpt_oss": "GptOssForCausalLM",
-           "deepseek_v3": "DeepseekV3ForCausalLM", "qwen3_5": "Qwen3_5ForConditionalGeneration"}
-OUTER = ("architectures", "vision_config", "quantization_config", "tie_word_embeddings", "model_type")  # beside the text model's fields
+CLASSES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM",
+           "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "mixtral": "MixtralForCausalLM",
+           "gpt_oss": "GptOssForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM",
+           "qwen3_5": "Qwen3_5ForConditionalGeneration"}
+OUTER = ("architectures", "vision_config", "quantization_config", "tie_word_embeddings", "model_type")  # not the text's
+ROUTER = {"n_group": 8, "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid",
+          "routed_scaling_factor": 2.5, "norm_topk_prob": True}  # DeepSeek-V3's; no number of a plan depends on it
+ATTENTION, MLP = [f"self_attn.{part}_proj" for part in "qkvo"], [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
 TOWER = ("attn.qkv", "attn.proj", "mlp.linear_fc1", "mlp.linear_fc2")
-STATE = ("in_proj_qkv", "in_proj_z", "out_proj")
+STATE = ("linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.out_proj")
 
 
 def architecture(name):
@@ -28,13 +32,13 @@ def write(name, folder):
     fields = dict(shapes()[name])
     if "quantization_config" in fields:
         fields["quantization_config"] = quantization(fields)
-    fields = {"architectures": [architecture(name)], "sliding_window": None} | fields  # None: or Mistral's class puts in a window
+    fields = {"architectures": [architecture(name)], "sliding_window": None} | fields  # or Mistral's class has a window
     if fields["model_type"] == "qwen3_5":  # a text model beside a vision tower
         text = {key: value for key, value in fields.items() if key not in OUTER}
-        fields = {key: fields[key] for key in OUTER if key in fields} | {"text_config": text | {"model_type": "qwen3_5_text"}}
-    if fields["model_type"] == "deepseek_v3":  # how its router chooses; no number of a plan depends on it
-        fields |= {"n_group": 8, "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid", "routed_scaling_factor": 2.5,
-                   "norm_topk_prob": True}
+        fields = {key: fields[key] for key in OUTER if key in fields}
+        fields["text_config"] = text | {"model_type": "qwen3_5_text"}
+    if fields["model_type"] == "deepseek_v3":
+        fields |= ROUTER
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(fields))
     return folder
@@ -44,22 +48,21 @@ def quantization(fields):
     """The quantization_config in full: vLLM compares whole names where the shape has patterns."""
     said = dict(fields["quantization_config"])
     if said["quant_method"] == "fp8":
-        kept = [f"visual.blocks.{i}.{part}" for i in range(fields.get("vision_config", {}).get("depth", 0)) for part in TOWER]
+        depth = fields.get("vision_config", {}).get("depth", 0)
+        kept = [f"visual.blocks.{i}.{part}" for i in range(depth) for part in TOWER]
         kept += ["visual.merger.linear_fc1", "visual.merger.linear_fc2", "lm_head", "mtp.fc"]
-        kept += [f"mtp.layers.0.{part}" for part in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-                                                     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
+        kept += [f"mtp.layers.0.{part}" for part in ATTENTION + MLP]
         return said | {"activation_scheme": "dynamic"} | ({"ignored_layers": kept} if "ignored_layers" in said else {})
     if "kv_cache_scheme" in said:
-        said["kv_cache_scheme"] = said["kv_cache_scheme"] | {"dynamic": False}  # as builds write it; vLLM passes over others
+        said["kv_cache_scheme"] = said["kv_cache_scheme"] | {"dynamic": False}  # vLLM takes none that lacks it
     if "config_groups" in said:  # layer by layer: FP8 for attention and state layers, NVFP4 weights for the rest
         fp8, fp4 = {"quant_algo": "FP8"}, {"quant_algo": "W4A16_NVFP4", "group_size": 16}
         layers = {"lm_head": fp4}
         for i in range(fields["num_hidden_layers"]):
             here = f"model.language_model.layers.{i}"
             full = (i + 1) % fields["full_attention_interval"] == 0
-            mixer = [f"self_attn.{part}_proj" for part in "qkvo"] if full else [f"linear_attn.{part}" for part in STATE]
-            layers |= {f"{here}.{part}": fp8 for part in mixer}
-            layers |= {f"{here}.mlp.{part}_proj": fp4 for part in ("gate", "up", "down")}
+            layers |= {f"{here}.{part}": fp8 for part in (ATTENTION if full else STATE)}
+            layers |= {f"{here}.{part}": fp4 for part in MLP}
         del said["config_groups"]
         return said | {"quant_algo": "MIXED_PRECISION", "quantized_layers": layers}
     return said

@@ -1,11 +1,14 @@
-"""What vLLM 0.33.0 itself says of a printed `vllm serve` line: its parser, its configuration, its model, layer by layer, and its KV plan.
+"""What vLLM 0.33.0 itself says of a printed `vllm serve` line: its parser, configuration, model layers, KV plan.
 
 `said(line, folder, card, pool_bytes)` runs these steps in a process of its own, without weights and without a GPU:
 
-parse   the words of the line                                   build   the model of each pipeline stage, without storage
-config  vLLM's whole configuration                              block   tokens of a block, and what each layer keeps
-worker  the card: its formats, its free memory                  plan    groups, blocks and the longest context of the pool
-                                                                graphs  which CUDA graphs the pool allows
+parse   the words of the line
+config  vLLM's whole configuration
+worker  the card: its formats, its free memory
+build   the model of each pipeline stage, without storage
+block   tokens of a block, and what each layer keeps
+plan    groups, blocks and the longest context of the pool
+graphs  which CUDA graphs the pool allows
 """
 
 import contextlib
@@ -20,7 +23,8 @@ from types import SimpleNamespace
 
 import vllm_standins
 
-# How vLLM refuses; pydantic's are ValueErrors. It ends with a division by zero where ranks outnumber gpt-oss's KV heads. Of others the test is broken.
+# How vLLM refuses: pydantic's are ValueErrors, and it divides by zero where ranks outnumber the KV heads of gpt-oss.
+# Whatever else is raised is a fault of the test.
 REFUSALS = (ValueError, AssertionError, NotImplementedError, ZeroDivisionError, SystemExit)
 
 
@@ -34,7 +38,7 @@ def prepare():
 
 
 def said(line, folder, card, pool_bytes):
-    """{"runner", "architecture", "blocks", "block_tokens", "tokens", "layout"}, or {"step", "refused"}: of one line, in a fork.
+    """{"runner", "architecture", "blocks", "block_tokens", "tokens", "layout"}, or {"step", "refused"}; in a fork.
 
     folder : takes the place of the model's name in the line
     pool_bytes : of the KV cache, of each pipeline stage
@@ -62,9 +66,7 @@ def _answer(pipe, line, folder, card, pool_bytes):
         with contextlib.redirect_stderr(printed):
             answer = _steps(at, line, folder, pool_bytes)
     except REFUSALS as error:
-        answer = {"step": at[-1], "refused": f"{error} {printed.getvalue() if isinstance(error, SystemExit) else ''}".strip()}
-        if os.environ.get("VLLM_LINES_TRACE"):
-            traceback.print_exc()
+        answer = {"step": at[-1], "refused": printed.getvalue() if isinstance(error, SystemExit) else str(error)}
     except BaseException:
         answer = {"broken": f"{at}: {traceback.format_exc()}"}
     pipe.send(answer)
@@ -127,7 +129,7 @@ def worker(config):
 
 
 def built(config):
-    """(the configuration of each stage with its layers, the class of the model): the first rank of each stage, without storage."""
+    """(each stage's configuration with its layers, the model's class): of its first rank, without storage."""
     import torch
     from vllm.model_executor.layers.attention_layer_base import AttentionLayerBase
     from vllm.model_executor.model_loader.utils import initialize_model
@@ -154,7 +156,7 @@ def built(config):
 
 
 def cached(stages):
-    """(what each layer keeps, the orders of memory that its kernels take), of each rank; tokens of a block are settled first."""
+    """(what each layer keeps, the layouts that its kernels take), of each rank; tokens of a block are settled first."""
     from vllm.platforms import current_platform
     from vllm.v1.attention.backends.utils import get_supported_kv_cache_layouts
     from vllm.v1.worker.gpu.attn_utils import get_kv_cache_spec
@@ -165,7 +167,8 @@ def cached(stages):
         current_platform.update_block_size_for_backend(stage)
         ranks = stage.parallel_config.tensor_parallel_size
         specs += [get_kv_cache_spec(stage)] * ranks
-        layouts += [[layout.name for layout in get_supported_kv_cache_layouts(get_current_attn_backends(stage))]] * ranks
+        found = get_supported_kv_cache_layouts(get_current_attn_backends(stage))
+        layouts += [[layout.name for layout in found]] * ranks
     return specs, layouts
 
 
@@ -212,4 +215,5 @@ def graphs(stage, pool):
                 least, by = support, backend.__name__
     drafts = stage.speculative_config.num_speculative_tokens if stage.speculative_config else 0
     stage.compilation_config.resolve_cudagraph_mode_and_sizes(
-        least, by, 1 + drafts, use_v2_model_runner=True, kv_cache_config=pool, max_num_reqs=stage.scheduler_config.max_num_seqs)
+        least, by, 1 + drafts, use_v2_model_runner=True, kv_cache_config=pool,
+        max_num_reqs=stage.scheduler_config.max_num_seqs)

@@ -1,6 +1,6 @@
 """Stands in for the parts of vLLM 0.33.0 that need a GPU, so that its own start-up checks run on a machine without one.
 
-`install()` comes before vLLM's first import, `take(card)` after it and once a process: vLLM keeps what it was told of the card.
+`install()` comes before vLLM's first import, `take(card)` after it and once a process: vLLM keeps what it was told.
 """
 
 import os
@@ -39,6 +39,7 @@ class Card:
 
 
 HELD = []  # the Card of this process
+LIBRARIES = []  # an operator goes when its library does
 
 
 def install():
@@ -111,10 +112,7 @@ def _compiled_modules(torch):
         core.impl(name, rule, "CompositeExplicitAutograd")
     experts.define("moe_permute_unpermute_supported() -> bool")
     experts.impl("moe_permute_unpermute_supported", lambda: True, "CompositeExplicitAutograd")
-    HELD_LIBRARIES.extend((vision, core, experts))
-
-
-HELD_LIBRARIES = []  # an operator goes with its library
+    LIBRARIES.extend((vision, core, experts))
 
 
 def _placeholder_operators(torch):
@@ -138,17 +136,19 @@ def _placeholder_operators(torch):
 def _cuda(torch):
     """What torch would say of the card."""
     properties = lambda _=0: types.SimpleNamespace(
-        name=HELD[0].name, major=HELD[0].capability[0], minor=HELD[0].capability[1], total_memory=HELD[0].memory_bytes,
-        multi_processor_count=HELD[0].processors, is_integrated=False, warp_size=32, shared_memory_per_block_optin=101376)
-    here = {"is_available": lambda: True, "device_count": lambda: HELD[0].count if HELD else 1, "current_device": lambda: 0,
-            "get_device_capability": lambda _=0: HELD[0].capability, "get_device_properties": properties,
-            "get_device_name": lambda _=0: HELD[0].name, "mem_get_info": lambda _=0: (HELD[0].memory_bytes,) * 2,
-            "current_stream": lambda _=None: types.SimpleNamespace(), "Stream": _Stream, "Event": _Stream}
-    for name, answer in here.items():
+        name=HELD[0].name, major=HELD[0].capability[0], minor=HELD[0].capability[1],
+        total_memory=HELD[0].memory_bytes, multi_processor_count=HELD[0].processors, is_integrated=False)
+    for name, answer in {
+            "is_available": lambda: True, "device_count": lambda: HELD[0].count if HELD else 1,
+            "current_device": lambda: 0, "get_device_capability": lambda _=0: HELD[0].capability,
+            "get_device_properties": properties, "get_device_name": lambda _=0: HELD[0].name,
+            "current_stream": lambda _=None: _Stream(), "Stream": _Stream, "Event": _Stream}.items():
         setattr(torch.cuda, name, answer)
 
 
 class _Stream:
+    """A stream or an event that nothing is put on."""
+
     def __init__(self, *_, **__):
         pass
 
@@ -158,8 +158,8 @@ def _device_tensors(torch):
     from torch.utils import _device
 
     _device._device_constructors()  # remembered before they are wrapped, or "meta" as default device misses them
-    for name in ("empty", "zeros", "ones", "full", "tensor", "arange", "rand", "randn", "randint", "empty_strided", "linspace", "as_tensor",
-                 "eye", "zeros_like", "ones_like", "empty_like", "full_like"):
+    for name in ("empty", "zeros", "ones", "full", "tensor", "arange", "rand", "randn", "randint", "empty_strided",
+                 "linspace", "as_tensor", "eye", "zeros_like", "ones_like", "empty_like", "full_like"):
         setattr(torch, name, _without_storage(getattr(torch, name)))
 
 
@@ -203,7 +203,7 @@ def _platform(base):
 
 
 def _triton():
-    """Triton counts as there, or vLLM takes its older runner; its placeholder lacks the Config that Hopper's kernels list."""
+    """Triton counts as there, or vLLM takes its older runner; its placeholder lacks what Hopper's kernels list."""
     import vllm.triton_utils as triton
     import vllm.triton_utils.importing as importing
 
@@ -223,7 +223,9 @@ def groups(ranks, stages, stage):
         def __init__(self, name, ranks, rank):
             self.unique_name, self.ranks, self.world_size = f"{name}:{stage}", ranks, len(ranks)
             self.rank, self.local_rank, self.rank_in_group = rank, rank, ranks.index(rank)
-            self.device_group = self.cpu_group = types.SimpleNamespace(size=lambda: len(ranks), rank=lambda: ranks.index(rank))
+            place = ranks.index(rank)
+            self.device_group = types.SimpleNamespace(size=lambda: len(ranks), rank=lambda: place)
+            self.cpu_group = self.device_group
             self.device_communicator = self.mq_broadcaster = None
             self.use_device_communicator = self.use_custom_op_call = False
 
@@ -232,6 +234,7 @@ def groups(ranks, stages, stage):
 
     first = stage * ranks
     beside = list(range(first, first + ranks))
-    for name, members in {"_WORLD": list(range(ranks * stages)), "_TP": beside, "_EP": beside, "_PP": list(range(0, ranks * stages, ranks)),
+    through = list(range(0, ranks * stages, ranks))
+    for name, members in {"_WORLD": list(range(ranks * stages)), "_PP": through, "_TP": beside, "_EP": beside,
                           "_DP": [first], "_DCP": [first], "_PCP": [first]}.items():
         setattr(state, name, Group(name, members, first))
