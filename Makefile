@@ -5,6 +5,7 @@ NOTEBOOKS ?= notebooks/*.ipynb
 BIN := .venv/bin
 INSTALLED := .venv/installed
 VLLM := .venv-vllm/bin
+LINES := .venv-vllm-lines/bin
 URL = $(BIN)/python -c "import pathlib; print(pathlib.Path('_build/html/index.html').resolve().as_uri())"
 PIP := -m pip install --disable-pip-version-check --quiet
 
@@ -18,7 +19,7 @@ accepted = $(or $(filter good,$(version)),$(error PYTHON = $(PYTHON) is $(refuse
 environment = $(if $(call sound,$(1)),touch,$(if $(accepted),rm -rf $(1) && mkdir $(1) && touch $(1)/making && $(PYTHON) -m venv $(1) && touch)) $(1)/making
 
 .NOTPARALLEL:
-.PHONY: anew book test slow quick vllm-test serve lab notebooks clean
+.PHONY: anew book test slow quick vllm-test vllm-lines serve lab notebooks clean
 
 book: $(INSTALLED)
 	$(BIN)/jupyter-book build . -W -n --keep-going
@@ -40,6 +41,10 @@ quick: $(INSTALLED)
 # A real vLLM without a GPU, in an environment of its own (about 3 GB): a split model against the whole one.
 vllm-test: .venv-vllm/installed
 	$(VLLM)/python -m pytest -m vllm tests/test_embed_vllm.py -rP
+
+# vLLM's own start-up checks, without a GPU, on the lines that `plan` prints: in an environment of its own (about 2.7 GB).
+vllm-lines: .venv-vllm-lines/installed
+	$(LINES)/python -m pytest -m vllm_lines tests/test_vllm_lines.py
 
 serve: $(INSTALLED)
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
@@ -69,8 +74,16 @@ $(INSTALLED): requirements.txt pyproject.toml $(if $(call sound,.venv),,anew)
 	$(VLLM)/python $(PIP) --no-deps -r requirements-vllm.txt
 	rm .venv-vllm/making && touch $@
 
+# The compiled parts are for a GPU: they go.
+.venv-vllm-lines/installed: requirements-vllm-lines.txt pyproject.toml $(if $(call sound,.venv-vllm-lines),,anew)
+	$(call environment,.venv-vllm-lines)
+	$(LINES)/python $(PIP) --no-deps torch==2.13.0 --extra-index-url https://download.pytorch.org/whl/cpu
+	$(LINES)/python $(PIP) --no-deps -r requirements-vllm-lines.txt
+	find .venv-vllm-lines -path '*/site-packages/vllm/*' \( -name '*.so' -o -name vllm-rs \) -delete
+	rm .venv-vllm-lines/making && touch $@
+
 # Everything that .gitignore names.
 clean:
-	rm -rf .venv .venv-vllm _build tests/screenshots
+	rm -rf .venv .venv-vllm .venv-vllm-lines _build tests/screenshots
 	find . -name .git -prune -o \( -name __pycache__ -o -name .pytest_cache -o -name .hypothesis -o -name .ipynb_checkpoints \
 	  -o -name '*.egg-info' \) -prune -exec rm -rf {} +

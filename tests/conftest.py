@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import re
 import shutil
 import signal
 import threading
@@ -22,6 +23,7 @@ for _number in (signal.SIGINT, signal.SIGHUP):  # a run in the background has th
         signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 MARKS = {"browser": "browser", "firefox": "browser", "book": "book"}  # who asks for this fixture gets this mark
+ASKED_FOR = {"vllm", "vllm_lines"}  # marks of what is left out unless it is asked for
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,9 +32,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS[fixture])
-    if "vllm" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("vllm")])
-        items[:] = [item for item in items if not item.get_closest_marker("vllm")]
+    for mark in ASKED_FOR - set(re.findall(r"\w+", config.option.markexpr)):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(mark)])
+        items[:] = [item for item in items if not item.get_closest_marker(mark)]
 
 
 def pytest_terminal_summary(terminalreporter):

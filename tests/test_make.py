@@ -27,7 +27,8 @@ esac
 @pytest.fixture
 def project(tmp_path):
     """The Makefile in a folder of its own, with a stand-in for Python."""
-    for name in ("Makefile", ".gitignore", "requirements.txt", "requirements-vllm.txt", "pyproject.toml"):
+    for name in ("Makefile", ".gitignore", "requirements.txt", "requirements-vllm.txt", "requirements-vllm-lines.txt",
+                 "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path)
     python(tmp_path)
     return tmp_path
@@ -50,7 +51,8 @@ def make(folder, *goals):
     return done, [line.split()[0] for line in log.read_text().splitlines()] if log.exists() else []
 
 
-both = pytest.mark.parametrize("name, steps", [(".venv", ["venv", "pip"]), (".venv-vllm", ["venv", "pip", "pip"])])
+both = pytest.mark.parametrize("name, steps", [(".venv", ["venv", "pip"]), (".venv-vllm", ["venv", "pip", "pip"]),
+                                               (".venv-vllm-lines", ["venv", "pip", "pip"])])
 
 
 @both
@@ -86,7 +88,7 @@ def test_an_interrupted_set_up_heals(project, name, steps, killed):
     assert done.returncode == 0 and did == steps, done.stderr
 
 
-@pytest.mark.parametrize("name", [".venv", ".venv-vllm"])
+@pytest.mark.parametrize("name", [".venv", ".venv-vllm", ".venv-vllm-lines"])
 @pytest.mark.parametrize("version, says", [("3, 10", "Python 3.10.0"), ("2, 7", "Python 2.7.0"), (None, "no Python")])
 def test_an_unsupported_python_is_refused_before_anything_is_made(project, name, version, says):
     python(project, version).write_text("") if version is None else python(project, version)
