@@ -180,7 +180,9 @@ DECIMALS = {  # what may stand as a decimal number in code, and what it is; numb
     ("planner/evidence/prompts.py", 14.2): "a public profile",
     ("tools/measure/link.py", 0.02): "how long a round of a measurement lasts",
     ("tools/measure/one_gpu.py", 2.5): "how much memory a measurement takes",
-    ("planner/engine/memory.py", 1.5): "a rule of vLLM's code"}
+    ("planner/engine/memory.py", 1.5): "a rule of vLLM's code",
+    ("planner/engine/starts.py", 8.9): "a compute capability",
+    ("planner/engine/starts.py", 12.1): "a compute capability"}
 DRAWING = ("book/figures", "book/live", "ranks", "formula/units.py",
            "planner/shapes/quant.py")  # places in a picture, functions, units, bits of a format
 

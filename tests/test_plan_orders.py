@@ -40,6 +40,15 @@ def holds(ask, more_bytes=0.0):
         return None
 
 
+def best(ask):
+    """The best way; None where the card has no kernel for the cache's format."""
+    try:
+        return make(ask)
+    except ValueError as error:
+        assert "vLLM 0.33 takes it" in str(error)
+        return None
+
+
 def more(big, small):
     """Whether the way holds at least as much at every end; one that needs no offload any more holds as `one` does."""
     return all(b >= s for b, s in zip(big.longest, small.longest))
@@ -96,6 +105,7 @@ def test_every_term_and_total_is_in_order(ask):
 def test_auto_fits_monotonely(ask, context):
     """At a given context, what fits with less fits with more."""
     ask = replace(ask, parallel="auto", context=context)
+    assume(best(ask) and best(replace(ask, kv_dtype="fp8")))
     if make(replace(ask, util=0.8)).best.fits:
         assert make(replace(ask, util=0.9)).best.fits and make(replace(ask, util=0.8, kv_dtype="fp8")).best.fits
         assert make(replace(ask, util=0.8, batch=1)).best.fits
@@ -105,8 +115,8 @@ def test_auto_fits_monotonely(ask, context):
 @given(asks)
 def test_auto_gives_up_context_only_in_words(ask):
     """Where another way holds much more than the one chosen, the verdict names it and what it costs."""
-    plan = make(replace(ask, parallel="auto", context=None))
-    if plan.best.fits:
+    plan = best(replace(ask, parallel="auto", context=None))
+    if plan and plan.best.fits:
         most = max((way for way in plan.tried if way.fits), key=lambda way: way.holds_tokens)
         said = f"{most.label} holds {most.holds_tokens:,}"
         assert most.holds_tokens <= 1.1 * plan.best.holds_tokens or said in plan.verdict

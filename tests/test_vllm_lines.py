@@ -1,10 +1,9 @@
 """vLLM 0.33.0's own start-up checks, without a GPU, on the lines that `tpmodel plan` prints. Run by `make vllm-lines`.
 
-Each line must be accepted, and for the same bytes of KV cache vLLM must count the plan's blocks and tokens. Where that
-is not so, the setting stands in REFUSED or COUNTED; one that has come right fails here until it is moved to SAME.
+Each line must be accepted, and for the same bytes of KV cache vLLM must count the plan's blocks and tokens. What the
+plan refuses vLLM must refuse; and a line altered by hand where and as it must.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 
@@ -14,27 +13,18 @@ import vllm_lines
 from conftest import missing
 from vllm_standins import Card
 
-from tpmodel.planner.plan import placement
+from tpmodel.catalog.gpus import gpu
+from tpmodel.planner.engine.starts import capability
+from tpmodel.planner.plan.line import CACHE_FLAGS
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.shapes.models import shapes
 
 pytestmark = [pytest.mark.vllm_lines, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # torch's own
 TI = "rtx-5060-ti-16gb"
-CAPABILITY = {key: capability for capability, keys in {
-    (7, 5): "rtx-2080-ti", (8, 0): "a100-40gb a100-80gb", (8, 6): "rtx-3060-12gb rtx-3090", (8, 9): "rtx-4090 l4 l40s",
-    (9, 0): "h100-sxm h200", (10, 0): "b200", (12, 0): f"{TI} rtx-5080 rtx-5090 rtx-pro-6000", (12, 1): "dgx-spark",
-}.items() for key in keys.split()}
-
-# Lines that vLLM refuses: the setting, the step, and vLLM's words.
-STATES = "graphs", "max_num_seqs (256) exceeds available Mamba cache blocks ("  # without --max-num-seqs vLLM takes 256
+# Settings that the plan refuses, and the words in which vLLM refuses the line that it would have been.
 NO_FP8 = "FP8 KV cache is not supported by the {} backend on {}); native FP8 (fp8e4nv) requires SM89+."
 REFUSED = [
-    ("qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", context=65536), *STATES),
-    ("qwen3.8-27b-nvfp4", ["rtx-5080", TI], "pp", dict(kv_dtype="fp8", context=32768), *STATES),
-    ("qwen3.6-27b-nvfp4", ["rtx-5090"], "one", {}, *STATES),
-    ("qwen3-8b", ["a100-80gb"], "one", dict(batch=4096), "config",
-     "max_num_batched_tokens (2048) must be greater than or equal to max_num_seqs (4096)."),
     ("qwen3-8b", ["rtx-3090"], "one", dict(kv_dtype="fp16"), "config",
      'kv_cache_dtype="float16" is incompatible with dtype="bfloat16".'),
     ("qwen3-8b", ["rtx-2080-ti"] * 2, "tp", dict(kv_dtype="fp8"), "build",
@@ -54,26 +44,6 @@ REFUSED = [
      "Weight input_size_per_partition = 576 is not divisible by weight quantization block_k = 128."),
 ]
 
-# Lines of which vLLM counts other blocks or tokens: the setting, and what in the planner's Setting counts the same.
-NO_STEP = dict(checkpoints=0)  # Ampere and Ada have no FlashInfer kernel for state layers: no step of 64, no state more
-AS_PRINTED = "the line's length"  # the plan counts with the model's length, vLLM with --max-model-len
-COUNTED = [
-    ("qwen3.5-27b", ["rtx-3090"] * 4, "tp", dict(context=32768, batch=4), NO_STEP),
-    ("qwen3.5-27b", ["a100-80gb"] * 2, "tp", dict(context=32768), NO_STEP),
-    ("qwen3.8-27b-fp8", ["rtx-4090"] * 2, "tp", dict(context=32768, batch=4), NO_STEP),
-    ("qwen3.8-27b-fp8", ["l40s"] * 2, "tp", dict(context=32768, batch=4, mtp=1), NO_STEP),
-    ("qwen3.8-27b-nvfp4", ["rtx-4090"] * 2, "pp", dict(context=32768, batch=2, mtp=1), NO_STEP),
-    ("qwen3.8-27b-nvfp4", ["a100-40gb"], "one", dict(context=32768, batch=2), NO_STEP),
-    ("qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", batch=2), AS_PRINTED),
-    ("qwen3.8-27b-nvfp4", ["rtx-5090"], "one", dict(kv_dtype="fp8", mtp=1, batch=2), AS_PRINTED),
-    ("llama-3.1-8b", ["rtx-5080", TI], "tp", {}, AS_PRINTED),
-    ("deepseek-v3", ["rtx-pro-6000"] * 8, "tp", {}, AS_PRINTED),
-    ("deepseek-v3", ["h200"] * 8, "tp", dict(kv_dtype="fp8"), dict(block_tokens=64)),  # FlashMLA's block
-    ("deepseek-v3", ["b200"] * 8, "tp", {}, dict(block_tokens=32)),  # FlashInfer's
-    ("deepseek-v3", ["b200"] * 8, "tp", dict(kv_dtype="fp8", mtp=1), dict(block_tokens=32)),
-    ("deepseek-v3", ["b200"] * 8, "pp", {}, dict(block_tokens=32)),
-]
-
 EIGHT = "qwen3-8b", ["h200"], "one", {}
 PAIR = "qwen3-8b", [TI] * 2, "tp", dict(kv_dtype="fp8", context=16384, batch=8)
 TURING, LATENT = ("qwen3-8b", ["rtx-2080-ti"] * 2, "tp", {}), ("deepseek-v3", ["h200"] * 8, "tp", {})
@@ -81,6 +51,24 @@ STAGES = "llama-3.1-70b", ["a100-80gb"] * 2, "pp", dict(layers=(42, 38))
 HYBRID = "qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", context=65536, batch=2)
 SAME = [
     HYBRID,
+    ("qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", context=65536)),
+    ("qwen3.8-27b-nvfp4", ["rtx-5080", TI], "pp", dict(kv_dtype="fp8", context=32768)),
+    ("qwen3.6-27b-nvfp4", ["rtx-5090"], "one", {}),
+    ("qwen3-8b", ["a100-80gb"], "one", dict(batch=4096)),
+    ("qwen3.5-27b", ["rtx-3090"] * 4, "tp", dict(context=32768, batch=4)),
+    ("qwen3.5-27b", ["a100-80gb"] * 2, "tp", dict(context=32768)),
+    ("qwen3.8-27b-fp8", ["rtx-4090"] * 2, "tp", dict(context=32768, batch=4)),
+    ("qwen3.8-27b-fp8", ["l40s"] * 2, "tp", dict(context=32768, batch=4, mtp=1)),
+    ("qwen3.8-27b-nvfp4", ["rtx-4090"] * 2, "pp", dict(context=32768, batch=2, mtp=1)),
+    ("qwen3.8-27b-nvfp4", ["a100-40gb"], "one", dict(context=32768, batch=2)),
+    ("qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", batch=2)),
+    ("qwen3.8-27b-nvfp4", ["rtx-5090"], "one", dict(kv_dtype="fp8", mtp=1, batch=2)),
+    ("llama-3.1-8b", ["rtx-5080", TI], "tp", {}),
+    ("deepseek-v3", ["rtx-pro-6000"] * 8, "tp", {}),
+    ("deepseek-v3", ["h200"] * 8, "tp", dict(kv_dtype="fp8")),
+    ("deepseek-v3", ["b200"] * 8, "tp", {}),
+    ("deepseek-v3", ["b200"] * 8, "tp", dict(kv_dtype="fp8", mtp=1)),
+    ("deepseek-v3", ["b200"] * 8, "pp", {}),
     ("qwen3.8-27b-nvfp4", [TI] * 2, "tp", dict(kv_dtype="fp8", context=65536, batch=2, mtp=2)),
     ("qwen3.8-27b-nvfp4", [TI] * 2, "pp", dict(kv_dtype="fp8", context=32768, batch=2)),
     ("qwen3.8-27b-nvfp4", ["rtx-pro-6000"], "one", {}),
@@ -180,17 +168,20 @@ def plan_of(model, gpus, way, fields):
     return planned(model, tuple(gpus), way, tuple(fields.items()))
 
 
-def card(made):
+def card(made, count=None):
     """The GPU that vLLM is told of: the first, as many as there are."""
-    first, count = made.machine.cards[0], len(made.machine.cards)
-    return Card(first.name, CAPABILITY[first.key], int(first.values().get("reported_bytes", first.vram_bytes)), count)
+    first = made.machine.cards[0]
+    sm = divmod(round(10 * capability(first)), 10)
+    return Card(first.name, sm, int(first.values().get("reported_bytes", first.vram_bytes)),
+                count or len(made.machine.cards))
 
 
-def asked(made, folders, line=None):
+def asked(made, folders, line=None, count=None):
     """What vLLM says of the plan's line, or of another, for the plan's own bytes of KV cache on every stage."""
     placed, folder = made.best.placement, folders / made.ask.model
-    pools = [made.best.pool.kv_pool_bytes] * (len(placed.layers) if placed.kind == "pp" else 1)
-    return vllm_lines.said(line or made.command, vllm_folders.write(made.ask.model, folder), card(made), pools)
+    pool_bytes = max(0.0, min(memory["kv_pool_bytes"] for memory in made.best.memories))
+    pools = [pool_bytes] * (len(placed.layers) if placed.kind == "pp" else 1)
+    return vllm_lines.said(line or made.command, vllm_folders.write(made.ask.model, folder), card(made, count), pools)
 
 
 def counted(pool):
@@ -211,22 +202,19 @@ def test_vllm_accepts_the_line_and_counts_as_the_plan_does(folders, setting):
 
 
 @pytest.mark.parametrize("setting", REFUSED, ids=str)
-def test_a_line_that_vllm_refuses_is_known(folders, setting):
-    *setting, step, words = setting
-    made = plan_of(*setting)
-    found = asked(made, folders)
-    assert found.get("step") == step and words in found["refused"], (made.command, found)
-
-
-@pytest.mark.parametrize("setting", COUNTED, ids=str)
-def test_a_line_of_which_vllm_counts_otherwise_is_known(folders, setting):
-    *setting, change = setting
-    made = plan_of(*setting)
-    best, found = made.best, accepted(asked(made, folders), made)
-    assert found != counted(best.pool), "no longer different: it belongs in SAME"
-    change = {"context_tokens": made.ask.context or best.holds_tokens} if change == AS_PRINTED else change
-    other = placement.pool(made.config, best.placement, replace(made.setting, **change), best.pool.kv_pool_bytes)
-    assert found == counted(other), made.command
+def test_what_the_plan_refuses_vllm_refuses_too(folders, setting):
+    """The line of a setting that is accepted, given the format of the cache or the ranks that are not."""
+    model, gpus, way, fields, step, words = setting
+    with pytest.raises(ValueError, match="is not accepted"):
+        make(Ask(model, tuple(gpus), way, **fields))
+    if fields:
+        made = plan_of(model, gpus, way, {})
+        line = f"{made.command} --kv-cache-dtype {CACHE_FLAGS.get(fields['kv_dtype'], fields['kv_dtype'])}"
+    else:
+        made = plan_of(model, gpus[::2], way, {})
+        line = made.command.replace(f"size {len(gpus) // 2}", f"size {len(gpus)}")
+    found = asked(made, folders, line, len(gpus))
+    assert found.get("step") == step and words in found["refused"], (line, found)
 
 
 @pytest.mark.parametrize("altered", ALTERED, ids=str)
@@ -239,7 +227,7 @@ def test_a_line_altered_by_hand_is_refused_where_and_as_it_must(folders, altered
 
 
 def test_every_shape_every_way_and_every_family_of_cards_is_tried():
-    tried = [setting[:4] for setting in SAME + COUNTED + REFUSED]
+    tried = [setting[:4] for setting in SAME + REFUSED]
     assert {model for model, *_ in tried} == set(shapes())
     assert {way for _, _, way, _ in tried} == {"one", "tp", "pp", "offload", "tp with offload"}
-    assert {key for _, gpus, _, _ in tried for key in gpus} == set(CAPABILITY)
+    assert {capability(gpu(key)) for _, gpus, _, _ in tried for key in gpus} == {7.5, 8, 8.6, 8.9, 9, 10, 12, 12.1}

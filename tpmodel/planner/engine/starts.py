@@ -98,6 +98,9 @@ def check_ranks(config, ranks):
     state = next((layer.state for layer in config.order if layer.state), None)
     rows = {"attention": config.heads * value, "mlp": config.intermediate, "experts": config.expert_intermediate,
             "state": state.value_heads * state.value_elements if state else 0}
+    heads = next((layer.kv_heads for layer in config.order if layer.kv_heads), 0)
+    if config.family == "gpt_oss" and ranks > heads:  # its class does not copy key/value heads to more ranks
+        raise Refused(f"ranks = {ranks} is not accepted: at most the {heads} key/value heads of {config.name}")
     for module in config.modules if ranks > 1 else ():
         inputs, group = rows.get(module.name, 0), group_of(module)
         if inputs % (ranks * group):
