@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_imports import SCIENCE
+from test_imports import HOUSE, SCIENCE
 
 import tpmodel
 from tpmodel.book import figures
@@ -144,3 +144,13 @@ def test_the_workflow_needs_nothing_but_the_repository():
     for job in JOBS:
         for step in JOBS[job]["steps"]:
             assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/none@v0"))
+
+
+def test_contributing_says_which_tests_hold_each_room():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    table = text.split("| tests that hold it |")[1].split("\n\n")[0]
+    named = set(re.findall(r"`(test_\w+)`", table))
+    assert named and all((ROOT / "tests" / f"{name}.py").exists() for name in named)
+    places = " ".join(re.findall(r"^\| ([^|]+) \|", table, re.M))
+    assert all(f"`{room}/`" in places or f"`{room}.py`" in places for room in SCIENCE)
+    assert all(f"`planner/{room}/`" in places for room in HOUSE["planner"]) and "`book/`" in places

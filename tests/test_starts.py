@@ -1,5 +1,6 @@
 """What stops vLLM at its start, by hand: cache formats by card, shares of a matrix, sequences against blocks."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from tpmodel.planner.engine.versions import Refused
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.shapes.layers import Module
-from tpmodel.planner.shapes.models import find_config
+from tpmodel.planner.shapes.models import find_config, shapes
 
 TI = "rtx-5060-ti-16gb"
 HYBRID = "qwen3.8-27b-nvfp4"
@@ -94,6 +95,14 @@ def test_the_log_is_counted_at_the_lines_own_length():
     """vLLM's concurrency is for --max-model-len: a sequence as long as all that fits is there once and a bit."""
     plan = make(Ask("llama-3.1-8b", ("rtx-5080", TI), parallel="tp"))
     assert 1 <= plan.best.pool.concurrency < 1.01 and plan.best.holds_tokens < 131072
+
+
+@pytest.mark.parametrize("more", [{"load_in_4bit": True}, {"load_in_8bit": True}])
+def test_a_build_of_bitsandbytes_is_no_plan(tmp_path, more):
+    config = shapes()["qwen3-8b"] | {"quantization_config": {"quant_method": "bitsandbytes", **more}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="vLLM 0.33 has dropped it"):
+        make(Ask(str(tmp_path), ("h200",)))
 
 
 def test_every_nvidia_card_says_its_compute_capability():

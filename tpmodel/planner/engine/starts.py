@@ -16,6 +16,7 @@ FP8_KERNELS = 8.9  # from here on Triton's attention reads an FP8 cache
 STATE_KERNEL, LATENT_KERNEL = 9.0, 10.0  # from here on FlashInfer's for gated-delta states, and its block for latents
 FP8_HEADS = {64, 128, 256, 512}  # FlashInfer's, before FP8_KERNELS
 INT_GROUPS = (32, 64, 128)
+DROPPED = ("nf4", "bnb-int8")  # bitsandbytes
 GROUPS = {"nvfp4": 16, "nvfp4 (w4a16)": 16, "mxfp8": 32}
 
 
@@ -51,6 +52,13 @@ def kernels(config, kv_dtype, cards):
         return {"block_tokens": 32} if sm >= LATENT_KERNEL and sm < 12 else {"block_tokens": 64} if hopper else {}
     gated = any(layer.state and layer.state.family == "gdn" for layer in config.order)
     return {"checkpoints": 0} if gated and sm < STATE_KERNEL else {}
+
+
+def check_build(config):
+    """Refuse a build in a format that vLLM has dropped."""
+    dropped = next((module.format for module in config.modules if module.format in DROPPED), None)
+    if dropped:
+        raise Refused(f"quant_method = 'bitsandbytes' ({dropped}) is not accepted: vLLM 0.33 has dropped it")
 
 
 def check_cache(config, kv_dtype, cards):

@@ -29,6 +29,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, {"offload": "one", SHARED: "tp"}.get(kind, kind), layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
+    starts.check_build(config)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
     starts.check_ranks(config, placed.ranks)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))

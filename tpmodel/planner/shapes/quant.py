@@ -94,7 +94,7 @@ class Formats:
             self.default = _group_format({"num_bits": bits, "group_size": group, "symmetric": False})
         elif method in ("bitsandbytes", "bnb"):
             nf4 = "nf4", 4.127 if q.get("bnb_4bit_use_double_quant") else 4.5
-            self.default = INT8 if q.get("load_in_8bit") else nf4
+            self.default = ("bnb-int8", 8.0) if q.get("load_in_8bit") else nf4
         else:
             methods = "fp8, mxfp4, modelopt, compressed-tensors, awq, gptq, auto-round or bitsandbytes"
             raise refuse("quant_method", q.get("quant_method"), methods)
