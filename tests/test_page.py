@@ -295,8 +295,8 @@ def test_the_link_to_a_setting_is_copied(browser, book):
 def test_on_a_desktop_the_controls_stand_beside_the_picture_and_it_stays_in_view(figure, opened):
     page = opened(figure.name, 1366, 768)
     box = lambda selector: page.locator(f"#{figure.name} {selector}").bounding_box()
-    page.locator(f"#{figure.name}").evaluate(
-        "e => window.scrollBy({top: e.getBoundingClientRect().top - 80, behavior: 'instant'})")
+    page.locator(f"#{figure.name} .tp-result").evaluate(
+        "e => window.scrollBy({top: e.getBoundingClientRect().top - 64, behavior: 'instant'})")
     assert box(".tp-controls")["x"] >= box(".tp-result")["x"] + box(".tp-result")["width"]
     assert abs(box(".tp-controls")["y"] - box(".tp-result")["y"]) < 60
     inside = page.locator(f"#{figure.name}").bounding_box()

@@ -85,6 +85,13 @@ def escape_math(app, doctree, docname):
         block.children = [nodes.Text(html.escape(block.astext(), quote=False))]
 
 
+def name_the_folds(app, page, template, context, doctree):
+    """A screen reader is told what the fold beside a chapter of the contents opens: the theme's has an icon alone."""
+    made, named = context["generate_toctree_html"], '<summary aria-label="The notebook of this chapter">'
+    context["generate_toctree_html"] = lambda kind, **more: (
+        made(kind, **more) if kind == "raw" else str(made(kind, **more)).replace("<summary>", named))
+
+
 def setup(app):
     """Called by Sphinx."""
     os.environ[PAGE_VARIABLE] = "page"
@@ -95,4 +102,5 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("build-finished", end, priority=1000)  # last: others copy files then, and warn
     app.connect("doctree-resolved", escape_math)
+    app.connect("html-page-context", name_the_folds, priority=1000)  # after the theme's own
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
