@@ -1,6 +1,7 @@
 """Graphics cards by name."""
 
 import re
+from functools import cache
 
 from .sourced import load, pick
 
@@ -22,6 +23,7 @@ def gpus():
     return load(FILE)
 
 
+@cache
 def by_name(text):
     """The key of a printed name, which may say more or less than an alias about memory size, board and edition.
     >>> by_name("NVIDIA GeForce RTX 5060 Ti"), by_name("A100 80GB SXM"), by_name("RTX 3090 Ti")

@@ -2,7 +2,7 @@
 
 import tomllib
 from dataclasses import dataclass, field, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 
 from .. import inputs
@@ -63,7 +63,7 @@ class Sourced:
         """The value in base units."""
         return self.value * TO_BASE[self.unit]
 
-    @property
+    @cached_property
     def base_range(self):
         """(low, value, high) in base units; all the same where no range is given."""
         ends = (self.low, self.value, self.high)

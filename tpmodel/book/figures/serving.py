@@ -34,7 +34,7 @@ undrafted = holding(drafts=0.0)  # the same without drafts: a plain decode step
 
 
 def _drafts(silent=()):
-    return (slider("drafts", "Drafted a step (num_speculative_tokens)", 0, MOST_DRAFTS, 3, step=1, whole=True),
+    return (slider("drafts", "Tokens drafted a step", 0, MOST_DRAFTS, 3, step=1, whole=True),
             slider("acceptance_frac", "Chance that a draft is accepted", 0, 0.98, 0.7, step=0.02, silent=silent))
 
 

@@ -3,7 +3,6 @@
 Read are the columns that describe the setting, never the speed: bytes read, card, split, link, engine, drafts, cache.
 """
 
-from collections import Counter
 
 from ...catalog.gpus import by_name, gpu
 from ...formula.units import GB
@@ -85,4 +84,4 @@ def _cache_bytes(line, config, ranks):
         return token * min(depth, layer.window_tokens or depth)
 
     return sum(count * (read_bytes(layer) if layer.state or layer.kv_heads else 0.0)
-               for layer, count in Counter(config.order).items())
+               for layer, count in config.alike.items())

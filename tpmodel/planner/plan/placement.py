@@ -109,7 +109,7 @@ def with_offload(config, placement, setting, budget, batch):
 def cache_bytes(config, setting, context_tokens, layers=None):
     """(per token, of all tokens, states) of one sequence on one GPU: the cache that `context_tokens` leave there."""
     per_token = total = states = 0.0
-    for layer, count in Counter(config.order if layers is None else layers).items():
+    for layer, count in (config.alike if layers is None else Counter(layers)).items():
         if layer.state:
             states += count * state_bytes(layer.state, setting)
         elif layer.kind != "none":

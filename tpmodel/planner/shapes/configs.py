@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from .fields import FIELDS, HARMLESS, HINT, MOST, Fields, load_json, refuse
@@ -176,6 +177,11 @@ class ModelConfig:
                          for m in self.modules if m.name not in without)
 
     kinds = property(lambda self: dict(Counter(layer.kind for layer in self.order)), doc="Layers of each kind.")
+
+    @cached_property
+    def alike(self):
+        """How many layers are alike: {Layers: how many}."""
+        return Counter(self.order)
     parameters = property(lambda self: self.total(), doc="All parameters, vision tower and MTP layers among them.")
     text_parameters = property(lambda self: self.total(without=("vision", "mtp")), doc="Of the language model alone.")
     weights_bytes = property(lambda self: self.total(size=True), doc="The build, all modules.")

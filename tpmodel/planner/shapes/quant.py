@@ -127,7 +127,6 @@ class Formats:
         if not quantisable or self.default is self.plain or self.experts_only and ".experts." not in path:
             return self.plain
         runs = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
-        starts = (path[:n] for n in range(len(path) + 1))  # the bare "*" begins everything
-        ignored = (any(run in self.exact for run in runs) or any(start in self.prefixes for start in starts)
+        ignored = (any(run in self.exact for run in runs) or path.startswith(tuple(self.prefixes))
                    or any(pattern(whole) or pattern(bare) for pattern in self.plain_patterns.values()))
         return self.plain if ignored else self.default

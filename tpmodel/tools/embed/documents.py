@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from importlib import metadata
 from pathlib import Path
 
 from ...inputs import cause, exists, read_text, refused, shown, write
@@ -42,6 +41,7 @@ def batches(tokens):
 
 def described(llm, env, texts):
     """What the vectors of a run depend on, as plain values: other values make other vectors."""
+    from importlib import metadata  # takes longer than all else that the command line loads
     folder = Path(llm["model"])
     files = [file for file in sorted(folder.iterdir()) if file.is_file()] if folder.is_dir() else []
     return {**llm, "pp_layers": env.get(PARTITION),
