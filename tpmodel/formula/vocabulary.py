@@ -38,6 +38,7 @@ class Term:
 
 _ROWS = csv.DictReader((resources.files(__package__) / "terms.csv").read_text(encoding="utf-8").splitlines())
 NAMES = {row.pop("name"): Term(**row) for row in _ROWS}
+INSIDE = {name: DOMAINS[one.domain][1] for name, one in NAMES.items()}
 RESERVED = frozenset(
     "break case catch class const continue debugger default delete do else enum export extends false finally for "
     "function if import in instanceof let new null return static super switch this throw true try typeof var void "
@@ -88,7 +89,7 @@ def check(name, value):
     ...
     ValueError: ranks = 1.5 is not accepted: GPUs that share one tensor-parallel group; it must be a whole number >= 1
     """
-    inside = DOMAINS[NAMES[name].domain][1]
+    inside = INSIDE[name]
     if type(value) is float or type(value) is int:
         if not (abs(value) <= LARGEST and inside(value)):
             raise refuse(name, value)
