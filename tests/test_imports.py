@@ -28,8 +28,8 @@ def place(path):
     return (first, more[0] if more else None) if first in HOUSE else ("science", first)
 
 
-def imported(path):
-    """(wing, room) of every import from inside the package."""
+def files(path):
+    """The module, or the folder of a package, of every import from inside the package."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.level or node.module.split(".")[0] == "tpmodel"):
             base = path.parents[node.level - 1] if node.level else PACKAGE.parent
@@ -38,7 +38,12 @@ def imported(path):
                 here = target / alias.name
                 here = here if here.with_suffix(".py").exists() or here.is_dir() else target
                 if here != PACKAGE:
-                    yield place(here)
+                    yield here
+
+
+def imported(path):
+    """(wing, room) of every import from inside the package."""
+    return map(place, files(path))
 
 
 def test_the_table_of_the_house_lists_what_is_there():
@@ -54,6 +59,16 @@ def test_imports_go_only_down(path):
     above = [f"{there} of {its}" for its, there in imported(path)
              if there is None or FLOORS.index(there) > FLOORS.index(room)]
     assert not above, f"{room} of {wing} imports {above}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    """Imports inside functions count too."""
+    graph = {path.with_suffix("").relative_to(PACKAGE): {here.relative_to(PACKAGE) for here in files(path)}
+             for path in PACKAGE.rglob("*.py")}
+    while leaves := [one for one, others in graph.items() if not others & graph.keys()]:
+        for one in leaves:
+            del graph[one]
+    assert not graph
 
 
 def test_what_draws_a_figure_knows_formulas_only():

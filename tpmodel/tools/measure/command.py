@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 
 from ... import inputs
+from . import SCHEMA
 
-SCHEMA = "tpmodel-measure-1"  # of what `measure` writes and `fit` reads
 LARGEST_FILE = 20_000_000
 ACCEPTED = "the JSON of tpmodel measure, the output of nccl-tests' all_reduce_perf, or vLLM's log of a start"
 NEEDS = ("measure needs PyTorch and an NVIDIA GPU; without them, give `tpmodel fit` the output of nccl-tests or vLLM's "

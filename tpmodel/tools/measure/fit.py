@@ -12,7 +12,7 @@ from ...catalog.assumptions import assumed
 from ...catalog.sourced import TO_BASE
 from ...formula.units import GIB
 from ...formulas.collectives import allreduce_s, allreduce_wire_bytes, group_latency_s, protocol_allreduce_s
-from .command import SCHEMA
+from . import SCHEMA
 
 SMALL_BYTES = 1024  # a message that carries next to nothing
 BULK_BYTES = 16 * 2**20  # from here on the bandwidth shows
