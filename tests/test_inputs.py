@@ -97,7 +97,7 @@ def test_pipes_devices_folders_and_what_is_not_there(said, tmp_path, command):
     refused(said(*READS[command](tmp_path / "pipe")), "pipe' is not accepted: it is a pipe or a device: it must be ")
     refused(said(*READS[command]("/dev/zero")), "'/dev/zero' is not accepted: it is a pipe or a device")
     refused(said(*READS[command](tmp_path / "folder")), "directory: it must be ")
-    missing = "neither a file" if command == "plan" else "not accepted: No such file or directory"
+    missing = "neither a path to a config.json" if command == "plan" else "not accepted: No such file or directory"
     refused(said(*READS[command](tmp_path / "none")), f"none' is {missing}")
     refused(said(*READS[command]("x" * 9000)), "File name too long")
 

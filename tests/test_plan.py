@@ -14,6 +14,7 @@ from tpmodel.planner.shapes.models import find_config, shapes
 from tpmodel.planner.plan import assume, one_pass, placement
 from tpmodel.planner.plan.plan import plan
 from tpmodel.planner.engine.versions import Setting
+from tpmodel.tools import cli
 
 PAIR = ["rtx-5060-ti-16gb", "rtx-5060-ti-16gb"]
 GIB = 2**30
@@ -344,3 +345,21 @@ def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():
     tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, context=1024, batch=batch)["decode"]["mid"]
               for kind in ("tp", "pp"))
     assert pp >= tp
+
+
+@pytest.mark.parametrize("gpu", ["RTX-3090", "rtx 3090", "NVIDIA GeForce RTX 3090", "geforce_rtx_3090"])
+@pytest.mark.parametrize("model", ["qwen3-8b", "Qwen/Qwen3-8B", "QWEN3 8b", "qwen/qwen3_8b"])
+def test_names_are_forgiven_their_case_spaces_and_vendor(model, gpu, capsys):
+    lines = []
+    for one, cards in ((model, ["--gpu", f"2x {gpu}"]), ("qwen3-8b", ["--gpu", "rtx-3090"] * 2)):
+        assert cli.main(["plan", "--model", one, *cards, "--json"]) == 0
+        lines.append(capsys.readouterr().out)
+    assert lines[0] == lines[1]
+
+
+def test_a_name_that_is_not_there_gets_the_nearest(capsys):
+    assert cli.main(["plan", "--model", "qwen3-9b", "--gpu", "h200"]) == 2
+    assert "'qwen3-9b' is neither a path to a config.json nor in the catalog: the nearest are qwen3-" in (
+        capsys.readouterr().err)
+    assert cli.main(["plan", "--model", "qwen3-8b", "--gpu", "rtx-309"]) == 2
+    assert "'rtx-309' is not in gpus.toml: the nearest are rtx-3090, " in capsys.readouterr().err

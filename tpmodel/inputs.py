@@ -39,6 +39,25 @@ def cause(error):
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
+def among(names, wanted):
+    """What is accepted in place of a name that is not there, the three nearest first.
+    >>> among(["rtx-3090", "rtx-4090", "h200", "l4"], "rtx-309")
+    'the nearest are rtx-3090, rtx-4090, h200; it must be one of rtx-3090, rtx-4090, h200, l4'
+    """
+    from difflib import get_close_matches
+    nearest = get_close_matches(str(wanted).lower(), names, 3, 0)
+    return f"the nearest are {', '.join(nearest)}; it must be one of {', '.join(names)}"
+
+
+def counted(names):
+    """Each name as often as it says.
+    >>> counted(["2x rtx-3090", "h200"])
+    ['rtx-3090', 'rtx-3090', 'h200']
+    """
+    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.+)", name, re.S) for name in names]
+    return [one[2] for one in found for _ in range(int(one[1] or 1))]
+
+
 def exists(path, name):
     """Whether something is there; a path that the system itself refuses is bad input."""
     try:

@@ -3,6 +3,7 @@
 import re
 from functools import cache
 
+from .. import inputs
 from .sourced import load, pick
 
 FILE = "gpus.toml"
@@ -11,11 +12,17 @@ ASIDE = re.compile(r"nvidia|geforce|instinct|intel|gb10|blackwell|ws|workstation
 
 
 def gpu(key):
-    """The GPU `key`.
-    >>> gpu("rtx-5060-ti-16gb").memory_bytes_per_s
-    448000000000.0
+    """The GPU `key`, or of a printed name.
+    >>> gpu("rtx-5060-ti-16gb").memory_bytes_per_s, gpu("GeForce RTX 3090").key
+    (448000000000.0, 'rtx-3090')
     """
-    return pick(FILE, key)
+    try:
+        return pick(FILE, key)
+    except ValueError:
+        known = _named(key)
+        if known is None:
+            raise
+        return known
 
 
 def gpus():
@@ -29,11 +36,18 @@ def by_name(text):
     >>> by_name("NVIDIA GeForce RTX 5060 Ti"), by_name("A100 80GB SXM"), by_name("RTX 3090 Ti")
     ('rtx-5060-ti-16gb', 'a100-80gb', 'rtx-3090-ti')
     """
+    found = _named(text)
+    if found is None:
+        raise ValueError(f"gpu = {text[:60]!r} is not in {FILE}: {inputs.among(list(gpus()), text[:60])}")
+    return found.key
+
+
+def _named(text):
     words = lambda name: set(re.findall("[a-z0-9]+", name.lower()))
     for card in gpus().values():
         for alias in card.said["aliases"]:
             differs = words(text) ^ words(alias)
             sizes = sum(word[0].isdigit() for word in differs)
             if sizes < 2 and all(map(ASIDE.fullmatch, differs)):  # two sizes are two cards
-                return card.key
-    raise ValueError(f"gpu = {text[:60]!r} is not in {FILE}: it must be one of {', '.join(gpus())}")
+                return card
+    return None

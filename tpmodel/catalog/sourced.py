@@ -157,5 +157,5 @@ def pick(file, key, package=__package__):
     """One entry; an unknown key is an error that lists what exists."""
     entries = load(file, package)
     if key not in entries:
-        raise ValueError(f"{key!r} is not in {file}: it must be one of {', '.join(entries)}")
+        raise ValueError(f"{key!r} is not in {file}: {inputs.among(list(entries), key)}")
     return entries[key]

@@ -79,8 +79,9 @@ def check(args):
 def split(args):
     """The layers of each GPU that make a pipeline fastest within memory, or how fast given ones are."""
     from ..planner.plan.split import split as make
-    found = make(args.model, args.gpu, args.layers, args.util, args.reserve_gib, args.link, args.tokens,
-                 args.batch_tokens, args.head)
+    from ..planner.shapes.models import named
+    found = make(named(args.model), inputs.counted(args.gpu), args.layers, args.util, args.reserve_gib, args.link,
+                 args.tokens, args.batch_tokens, args.head)
     if args.json:
         print(json.dumps(found, allow_nan=False))
     else:
@@ -107,7 +108,8 @@ def parser():
     new("claims", claims, "the articles' numbers, recomputed")
     add = new("split", split, "the fastest layer split over unequal GPUs").add_argument
     add("--model", required=True, help="name in the catalog, e.g. nemotron-3-embed-8b")
-    add("--gpu", action="append", default=[], help="name in the catalog, first stage first; once for each GPU")
+    add("--gpu", action="append", default=[],
+        help="name in the catalog or as printed, first stage first; once for each GPU, or 2x NAME")
     add("--layers", help="judge this split in place of the fastest: 20,14")
     add("--util", type=float, default=0.9, help="fraction of the memory that the engine may take")
     add("--reserve-gib", default="0", help="GiB taken before the start on each GPU: 1.4,0")

@@ -8,14 +8,15 @@ from ... import inputs
 def run(args):
     """Memory, context and speed of a model on GPUs, for one way to split it or the best of all,
     and the line that serves it."""
+    from ..shapes.models import named
     from .plan import make
     from .values import Ask
     from .why import lines, why
 
     layers = None if args.layers is None else inputs.layers(args.layers)
-    made = make(Ask(args.model, tuple(args.gpu or ()), args.parallel, layers, args.link, args.kv_dtype, args.context,
-                    args.util, args.reserve_gib, args.mtp, args.acceptance, args.batch, args.engine, args.catalog,
-                    args.goal))
+    gpus = tuple(inputs.counted(args.gpu or ()))
+    made = make(Ask(named(args.model), gpus, args.parallel, layers, args.link, args.kv_dtype, args.context, args.util,
+                    args.reserve_gib, args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal))
     found = made.document()
     if args.why:
         found["why"] = why(made, args.why)
@@ -46,7 +47,7 @@ def _lines(found, args):
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
         yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}"
     yield from (f"  left out: {refusal}" for refusal in found["refused"])
-    if len(args.gpu) > 1:
+    if len(inputs.counted(args.gpu)) > 1:
         others = ", ".join(found["other_links"])
         yield f"  link: {found['link']}" + (f" (your catalog also has {others})" if others else "")
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
@@ -59,7 +60,7 @@ def add_arguments(command):
         command.add_argument(flag, help=f"{help} (default: %(default)s)" if "default" in more else help, **more)
 
     add("--model", "a name in the catalog, or a config.json or its folder", required=True)
-    add("--gpu", "name in the catalog; once for each GPU", action="append")
+    add("--gpu", "name in the catalog, or as programs print it; once for each GPU, or 2x NAME", action="append")
     add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
     add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
     add("--link", "name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...", default="shm")

@@ -64,9 +64,21 @@ def find_config(name):
         return _named(name)
     if name and inputs.exists(name, "model"):
         return read_config(name)
-    known = ", ".join(shapes())
-    raise ValueError(f"model {name!r} is neither a file nor in the catalog: "
-                     f"it must be a path to a config.json or one of {known}")
+    raise ValueError(f"model {name!r} is neither a path to a config.json nor in the catalog: "
+                     f"{inputs.among(list(shapes()), name)}")
+
+
+def named(text):
+    """The key of a shape by key or repository, whatever its case, spaces and hyphens; else the text itself, a path.
+
+    >>> named("Qwen/Qwen3-8B"), named("QWEN3 8b"), named("./mine")
+    ('qwen3-8b', 'qwen3-8b', './mine')
+    """
+    if text in shapes() or inputs.exists(text, "model"):
+        return text
+    plain = lambda name: "-".join(name.lower().replace("-", " ").replace("_", " ").split())
+    known = {plain(name): key for key in shapes() for name in (key, repository(key) or key)}
+    return known.get(plain(text), text)
 
 
 @lru_cache(maxsize=None)
@@ -82,5 +94,5 @@ def by_name(text):
     """
     found = [key for key in shapes() if text and key.startswith(text.lower())]
     if not found:
-        raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: it must be one of {', '.join(shapes())}")
+        raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: {inputs.among(list(shapes()), text[:60])}")
     return find_config(min(found, key=len))
