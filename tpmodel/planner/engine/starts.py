@@ -125,8 +125,12 @@ def default_sequences(card):
 
 
 def sequences(config, cards, blocks, batch):
-    """--max-num-seqs of a line: the batch; the blocks, where states have fewer than the default; None where it fits."""
+    """--max-num-seqs of a line: the batch; of a model with states at most the blocks, and 256; None where vLLM's fits.
+
+    1,024 sequences take memory of a large card that no pool of ours leaves to them.
+    """
     if batch > 1:
         return batch
+    most = max(1, min(int(blocks), SEQUENCES))
     states = any(layer.state for layer in config.order)
-    return int(blocks) if states and blocks < max(map(default_sequences, cards)) else None
+    return most if states and most < max(map(default_sequences, cards)) else None

@@ -6,7 +6,7 @@ import shlex
 from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
-from ..engine.starts import LARGE_BYTES, sequences
+from ..engine.starts import LARGE_BYTES
 from . import assume
 
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
@@ -24,7 +24,6 @@ def share(frac):
 def command(name, way, ask, config, kv_dtype):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
     placed, layers = way.placement, ",".join(map(str, way.placement.layers))
-    at_once = sequences(config, placed.cards, way.pool.pool_blocks, ask.batch)
     large = max(card.vram_bytes for card in placed.cards) >= LARGE_BYTES
     piped, offloaded = placed.kind == "pp", placed.kind == "offload"
     copied_gib = math.ceil(placed.offloaded_bytes / placed.ranks / GIB * 10) / 10
@@ -35,7 +34,7 @@ def command(name, way, ask, config, kv_dtype):
         (placed.ranks > 1, "--tensor-parallel-size", placed.ranks),
         (piped, "--pipeline-parallel-size", len(placed.layers)),
         (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
-        (at_once, "--max-num-seqs", at_once),
+        (way.at_once, "--max-num-seqs", way.at_once),
         (large or ask.batch > assume.CHUNK_TOKENS,  # by default large cards take more
          "--max-num-batched-tokens", max(assume.CHUNK_TOKENS, ask.batch)),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))

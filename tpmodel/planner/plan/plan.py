@@ -41,9 +41,9 @@ def make(ask):
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")
-    if ask.batch == 1 and (most := starts.sequences(config, best.placement.cards, best.pool.pool_blocks, 1)):
-        said.append(f"--max-num-seqs {most}: vLLM refuses to start with more sequences than it has blocks for states; "
-                    f"its own default is {max(map(starts.default_sequences, best.placement.cards))}")
+    if ask.batch == 1 and best.at_once:
+        said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
+                    f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)

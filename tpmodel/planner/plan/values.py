@@ -70,6 +70,7 @@ class Way:
     context_tokens: int
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
+    at_once: int  # sequences, where the line must say how many
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 

@@ -46,7 +46,9 @@ def way(config, machine, setting, ask, kind, layers=None):
     at = ask.context or min(assume.PROMPT_TOKENS, holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or 1), pool)
+    blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
+    at_once = starts.sequences(config, placed.cards, blocks, ask.batch)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or 1), pool, at_once)
     if not made.fits:
         return made
     accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
