@@ -30,13 +30,9 @@ FORMULA = '''
 
 @formula
 def your_layers(layers):
-    r"""Twice the layers, $L_2 = 2 L$.
-
-    layers : L [1]
-    returns : L_2 [1]
+    """Twice the layers.
     limits : none
     source : a product
-
     >>> your_layers(layers=3)
     6.0
     """

@@ -87,9 +87,10 @@ def escape_math(app, doctree, docname):
 
 def name_the_folds(app, page, template, context, doctree):
     """A screen reader is told what the fold beside a chapter of the contents opens: the theme's has an icon alone."""
-    made, named = context["generate_toctree_html"], '<summary aria-label="The notebook of this chapter">'
-    context["generate_toctree_html"] = lambda kind, **more: (
-        made(kind, **more) if kind == "raw" else str(made(kind, **more)).replace("<summary>", named))
+    made, named = context.get("generate_toctree_html"), '<summary aria-label="The notebook of this chapter">'
+    if made:  # another theme has none
+        context["generate_toctree_html"] = lambda kind, **more: (
+            made(kind, **more) if kind == "raw" else str(made(kind, **more)).replace("<summary>", named))
 
 
 def setup(app):
