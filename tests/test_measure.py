@@ -260,26 +260,39 @@ def test_a_file_that_is_not_there_is_one_line():
 # fit: what others print
 
 NEW = """\
-\x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 08-14 14:06:20 [utils.py:233] non-default args: {'max_model_len': 131072, 'gpu_memory_utilization': 0.82, 'tensor_parallel_size': 2}
-(EngineCore pid=367) INFO 08-14 14:06:30 [core.py:93] Initializing a V1 LLM engine (v0.27.1) with config: model='m', max_seq_len=131072, tensor_parallel_size=2, pipeline_parallel_size=1
-(Worker_TP0 pid=447) INFO 08-14 14:07:00 [gpu_model_runner.py:4879] Model loading took 5.00 GiB memory and 31.657031 seconds
+\x1b[0;36m(APIServer pid=1)\x1b[0;0m INFO 08-14 14:06:20 [utils.py:233] non-default args: {'max_model_len': 131072, \
+'gpu_memory_utilization': 0.82, 'tensor_parallel_size': 2}
+(EngineCore pid=367) INFO 08-14 14:06:30 [core.py:93] Initializing a V1 LLM engine (v0.27.1) with config: model='m', \
+max_seq_len=131072, tensor_parallel_size=2, pipeline_parallel_size=1
+(Worker_TP0 pid=447) INFO 08-14 14:07:00 [gpu_model_runner.py:4879] Model loading took 5.00 GiB memory and 31.657031 \
+seconds
 (Worker_TP1 pid=448) INFO 08-14 14:07:00 [gpu_model_runner.py:4879] Model loading took 5.25 GiB memory and 31.9 seconds
-(Worker_TP1 pid=448) INFO 08-14 14:07:01 [interface.py:645] Setting attention block size to 1568 tokens to ensure that attention page size is >= mamba page size.
+(Worker_TP1 pid=448) INFO 08-14 14:07:01 [interface.py:645] Setting attention block size to 1568 tokens to ensure \
+that attention page size is >= mamba page size.
 (Worker_TP0 pid=447) INFO 08-14 14:07:22 [gpu_model_runner.py:6806] Estimated CUDA graph memory: 0.36 GiB total
 (Worker_TP0 pid=447) INFO 08-14 14:07:22 [gpu_worker.py:563] Available KV cache memory: 6.00 GiB
 (Worker_TP1 pid=448) INFO 08-14 14:07:22 [gpu_worker.py:563] Available KV cache memory: 6.15 GiB
-(Worker_TP0 pid=447) INFO 08-14 14:07:22 [gpu_worker.py:578] CUDA graph memory profiling is enabled (default since v0.21.0). The current --gpu-memory-utilization=0.8000 is equivalent to --gpu-memory-utilization=0.7848 without CUDA graph memory profiling. To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to 0.8152.
-(EngineCore pid=367) INFO 08-14 14:07:23 [kv_cache_utils.py:2328] GPU KV cache size: 302,921 tokens, Maximum concurrency for 131,072 tokens per request: 2.31x
+(Worker_TP0 pid=447) INFO 08-14 14:07:22 [gpu_worker.py:578] CUDA graph memory profiling is enabled (default since \
+v0.21.0). The current --gpu-memory-utilization=0.8000 is equivalent to --gpu-memory-utilization=0.7848 without CUDA \
+graph memory profiling. To maintain the same effective KV cache size as before, increase --gpu-memory-utilization to \
+0.8152.
+(EngineCore pid=367) INFO 08-14 14:07:23 [kv_cache_utils.py:2328] GPU KV cache size: 302,921 tokens, Maximum \
+concurrency for 131,072 tokens per request: 2.31x
 (Worker_TP0 pid=447) INFO 08-14 14:07:40 [gpu_model_runner.py:6582] Graph capturing finished in 8 secs, took 0.73 GiB
-(Worker_TP0 pid=447) INFO 08-14 14:07:40 [gpu_worker.py:970] CUDA graph pool memory: 0.70 GiB (actual), 0.36 GiB (estimated), difference: 0.34 GiB (48.6%).
-(Worker_TP0 pid=447) INFO 08-14 14:07:41 [gpu_worker.py:1033] Free memory on device (15.2/15.5 GiB) on startup. Desired GPU memory utilization is (0.8, 12.4 GiB). Actual usage is 5.4 GiB for consumed memory
-"""  # noqa: E501
+(Worker_TP0 pid=447) INFO 08-14 14:07:40 [gpu_worker.py:970] CUDA graph pool memory: 0.70 GiB (actual), 0.36 GiB \
+(estimated), difference: 0.34 GiB (48.6%).
+(Worker_TP0 pid=447) INFO 08-14 14:07:41 [gpu_worker.py:1033] Free memory on device (15.2/15.5 GiB) on startup. \
+Desired GPU memory utilization is (0.8, 12.4 GiB). Actual usage is 5.4 GiB for consumed memory
+"""
 OLD = """\
-INFO 12-20 20:25:00 llm_engine.py:237] Initializing an LLM engine (v0.6.4) with config: model='m', max_seq_len=40000, tensor_parallel_size=1, pipeline_parallel_size=1
-INFO 12-20 20:25:46 worker.py:241] the current vLLM instance can use total_gpu_memory (15.77GiB) x gpu_memory_utilization (0.90) = 14.20GiB
-INFO 12-20 20:25:46 worker.py:241] model weights take 7.51GiB; non_torch_memory takes 0.39GiB; PyTorch activation peak memory takes 2.53GiB; the rest of the memory reserved for KV Cache is 3.76GiB.
+INFO 12-20 20:25:00 llm_engine.py:237] Initializing an LLM engine (v0.6.4) with config: model='m', max_seq_len=40000, \
+tensor_parallel_size=1, pipeline_parallel_size=1
+INFO 12-20 20:25:46 worker.py:241] the current vLLM instance can use total_gpu_memory (15.77GiB) x \
+gpu_memory_utilization (0.90) = 14.20GiB
+INFO 12-20 20:25:46 worker.py:241] model weights take 7.51GiB; non_torch_memory takes 0.39GiB; PyTorch activation \
+peak memory takes 2.53GiB; the rest of the memory reserved for KV Cache is 3.76GiB.
 INFO 12-20 20:25:46 distributed_gpu_executor.py:61] Maximum concurrency for 40000 tokens per request: 1.54x
-"""  # noqa: E501
+"""
 PLAIN = """\
 INFO 04-24 16:33:00 [gpu_model_runner.py:1316] Model loading took 14.9889 GiB and 3.652170 seconds
 INFO 04-24 16:33:12 [gpu_worker.py:255] Available KV cache memory: 5.50 GiB
@@ -370,7 +383,8 @@ def test_a_log_becomes_an_entry_that_plan_reads(tmp_path, encoding):
 
 
 HEAD = """\
-# nThread 1 nGpus 2 minBytes 8 maxBytes 2147483648 step: 2(factor) warmup iters: 2 iters: 10 agg iters: 1 validation: 1 graph: 0
+# nThread 1 nGpus 2 minBytes 8 maxBytes 2147483648 step: 2(factor) warmup iters: 2 iters: 10 agg iters: 1 validation: \
+1 graph: 0
 #
 # Using devices
 #  Rank  0 Group  0 Pid   9822 on i-56butc28zq2jtjaluzq7va7p6 device  0 [0000:2c:00] NVIDIA GeForce RTX 4090
@@ -380,7 +394,7 @@ i-56butc28zq2jtjaluzq7va7p6:9822:9822 [0] NCCL INFO Bootstrap: Using bond0:10.0.
 #                                                              out-of-place                       in-place
 #       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)
-"""  # noqa: E501
+"""
 
 
 def nccl(table, root="      -1"):

@@ -48,7 +48,7 @@ def install():
     import torch
 
     torch.version.cuda = "13.0"  # FlashInfer's state kernels ask for 13
-    _compiled_modules(torch)
+    _compiled_modules()
     _cuda(torch)
     _device_tensors(torch)
     import vllm.platforms as platforms
@@ -99,14 +99,16 @@ class _Never:
         raise RuntimeError(f"{self._name} was called: a check needs what only a GPU can do")
 
 
-def _compiled_modules(torch):
+def _compiled_modules():
     """The compiled modules, which vLLM imports for what they register, and the operators that answer yes or no."""
+    from torch import library as operators
+
     for name in COMPILED:
         sys.modules[f"vllm.{name}"] = types.ModuleType(f"vllm.{name}")
-    vision = torch.library.Library("torchvision", "DEF")  # PyPI's torchvision beside a CPU torch has none
+    vision = operators.Library("torchvision", "DEF")  # PyPI's torchvision beside a CPU torch has none
     vision.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     vision.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    core, experts = torch.library.Library("_C", "DEF"), torch.library.Library("_moe_C", "DEF")
+    core, experts = operators.Library("_C", "DEF"), operators.Library("_moe_C", "DEF")
     for name, rule in ASKED.items():
         core.define(f"{name}(int capability) -> bool")
         core.impl(name, rule, "CompositeExplicitAutograd")

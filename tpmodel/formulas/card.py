@@ -10,7 +10,7 @@ JOINED = 2  # the MTP layer's input: the hidden vector and the embedding of the 
 def mtp_parameters(hidden, intermediate, heads, kv_heads, head_elements):
     r"""Parameters of one MTP layer: a projection, then one whole layer, its attention gated.
     limits : it shares embedding and output head with the model; its own three norms are not counted.
-    source : the shape of Qwen3.5-27B (mtp_num_hidden_layers 1, attn_output_gate true), https://huggingface.co/Qwen/Qwen3.5-27B
+    source : Qwen3.5-27B (mtp_num_hidden_layers 1, attn_output_gate true), https://huggingface.co/Qwen/Qwen3.5-27B
     >>> mtp_parameters(hidden=5120, intermediate=17408, heads=24, kv_heads=4, head_elements=256)
     424683520.0
     """

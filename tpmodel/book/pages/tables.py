@@ -13,7 +13,7 @@ LINK = re.compile(r"(https?://[^\s,;)]+)")
 
 @dataclass(frozen=True)
 class Words:
-    r"""Rows of texts under a head; the first cell of a row heads it. `\(…\)` is mathematics, an address becomes a link.
+    r"""Rows of texts under a head; the first cell of a row heads it. `\(…\)` is mathematics, an address a link.
 
     >>> Words("Two", ("name", "n"), (("a", "1"), ("bc", "2")), numbers=(1,))
     Two
