@@ -8,10 +8,9 @@ from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from ..shapes.models import find_config
 from .assume import CHUNK_TOKENS
-from .partition import parse_reserves
+from . import partition
 from .values import PARTS, Machine
 
-KINDS = ("one", "offload", "tp", "pp")
 LATENT_KV, NEVER_LATENT_KV = "fp8_ds_mla", "nvfp4"  # vLLM 0.33 has no kernels for the other kind of cache
 NATIVE_TOKENS = 32768  # where a config.json prints no length
 CARD_NEEDS = ("vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s")
@@ -21,12 +20,10 @@ LINK_NEEDS = ("link_bytes_per_s", "allreduce_latency_s")
 def check(ask):
     """Refuse what no machine could answer."""
     n, kinds = len(ask.gpus), [name for name in KV_BYTES if name != "fp32"]
-    alone = ask.parallel in ("auto", "one", "offload")
+    way = partition.split("one" if ask.parallel == "auto" else ask.parallel, max(n, 1))
     for name, value, fine, wanted in (
         ("gpu", n, n >= 1, "named at least once"),
-        ("parallel", ask.parallel, ask.parallel in KINDS + ("auto",), f"one of {', '.join(KINDS)}, auto"),
-        ("parallel", ask.parallel, n > 1 or alone, "one, offload or auto for a single GPU"),
-        ("layers", ask.layers, ask.layers is None or ask.parallel == "pp", "given with --parallel pp only"),
+        ("layers", ask.layers, ask.layers is None or way.stages > 1 and not way.layers, "given with a pipeline only"),
         ("kv_dtype", ask.kv_dtype, ask.kv_dtype in (None, *kinds), f"one of {', '.join(kinds)}"),
         ("context", ask.context, ask.context is None or ask.context >= 1, "a whole number >= 1"),
         ("util", ask.util, 0 < ask.util <= 1, "a number above 0, at most 1"),
@@ -44,7 +41,7 @@ def machine(ask):
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
     wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
-    reserves = parse_reserves(ask.reserve_gib, len(cards))
+    reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
 

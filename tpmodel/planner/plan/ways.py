@@ -9,7 +9,7 @@ from . import assume, one_pass, placement
 from .partition import fastest
 from .values import Speed, Way
 
-SHARED = "offload on all"  # tensor parallel, and offload on every GPU
+SHARED = "tp+offload"
 
 
 def candidates(config, machine):
@@ -27,7 +27,7 @@ def candidates(config, machine):
 
 def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
-    placed = placement.place(config, machine.cards, {"offload": "one", SHARED: "tp"}.get(kind, kind), layers)
+    placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
     starts.check_build(config)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
