@@ -36,8 +36,9 @@ def command(name, way, ask, config, kv_dtype):
         (placed.replicas > 1, "--data-parallel-size", placed.replicas),
         (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
         (way.at_once, "--max-num-seqs", way.at_once),
-        (large or ask.batch > assume.CHUNK_TOKENS,  # by default large cards take more
-         "--max-num-batched-tokens", max(assume.CHUNK_TOKENS, ask.batch)),
+        (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more
+         "--max-num-batched-tokens", ask.batch_tokens),
+        (ask.text_only, "--language-model-only"),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
     words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]
     partition = f"CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION={layers} " if piped else ""

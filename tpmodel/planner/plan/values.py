@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .assume import ENDS, MID
+from .assume import CHUNK_TOKENS, ENDS, MID
 
 PARTS = ("decode", "prefill")
 
@@ -26,6 +26,16 @@ class Ask:
     engine: str = "vllm-0.33"
     catalog: str = None
     goal: str = "decode"
+    prompt: int = None
+    max_num_seqs: int = None
+    max_num_batched_tokens: int = None
+    text_only: bool = False
+    repository: str = None
+
+    @property
+    def batch_tokens(self):
+        """Tokens that one pass takes at most: as said, or as a line of ours says; never fewer than sequences."""
+        return self.max_num_batched_tokens or max(CHUNK_TOKENS, self.batch, self.max_num_seqs or 0)
 
 
 @dataclass(frozen=True)
