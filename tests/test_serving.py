@@ -18,7 +18,7 @@ from tpmodel.formula.view import View
 ALARM, DRAFTS = figures.alarm(), figures.speculation()
 PAIR = "qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "tp"
 ROUND = dict(drafts=2, acceptance_frac=0.5, read_bytes=15e9, draft_bytes=2e9, ranks=2, memory_bytes_per_s=500e9,
-             achieved_frac=1, cache_read_bytes=0, linear_s=0, attention_s=0, gap_s=1e-3, layers=64, draft_allreduces=3,
+             achieved_frac=1, cache_read_bytes=0, linear_s=0, attention_s=0, experts_s=0, floor_s=0, unhidden_frac=0, gap_s=1e-3, layers=64, draft_allreduces=3,
              message_bytes=0, link_bytes_per_s=1e9, allreduce_latency_s=10e-6, bulk_latency_s=10e-6)
 
 
