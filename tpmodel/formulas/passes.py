@@ -107,7 +107,7 @@ def turning_tokens(read_bytes, parameters, flop_per_s, mfu_frac, memory_bytes_pe
     returns : T_c; below it more tokens are nearly free, above it each costs its arithmetic
     limits : dense layers, a short context; at the turn itself neither limit is reached.
     source : weight_read_s = linear_s, solved for the tokens
-    >>> turning_tokens(read_bytes=2e9, parameters=1e9, flop_per_s=1e15, mfu_frac=1, memory_bytes_per_s=4e12, achieved_frac=1)
+    >>> turning_tokens(2e9, 1e9, flop_per_s=1e15, mfu_frac=1, memory_bytes_per_s=4e12, achieved_frac=1)
     250.0
     """
     per_parameter = read_bytes / (FLOP_PER_MULTIPLY_ADD * parameters)

@@ -16,7 +16,8 @@ LINKS = {name: holding(**wire.numbers(entry, 2, MIDDLE)) for name, entry in (
 COUNTED_MFU = assume.mfu_frac(GPU, "bf16", MIDDLE)
 MULTIPLIED = CONFIG.total(without=products.UNSPLIT, read=True)
 JOB = one_pass.prompt(None, assume.PROMPT_TOKENS)
-COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * products.work(CONFIG, GPU, 1, 1, JOB, 1, MIDDLE).linear_s)
+COUNTED_S = products.work(CONFIG, GPU, 1, 1, JOB, 1, MIDDLE).linear_s
+COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * COUNTED_S)
 """The one rate that all layers have together where each multiplies in its own format, if COUNTED_MFU is reached."""
 FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name, rate in (
     ("FP4", GPU.fp4_flop_per_s), ("FP8", GPU.fp8_flop_per_s), ("BF16, also W4A16", GPU.bf16_flop_per_s),

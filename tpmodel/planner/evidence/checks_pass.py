@@ -28,7 +28,8 @@ def rows(columns, lines):
 def predict(line):
     """((low, middle, high) in seconds, what was assumed) of one row."""
     views = [view(line, end) for end in range(len(assume.ENDS))]
-    return tuple(v.pass_s for v in reversed(views)), f"turns to computing at {views[assume.MID].turning_tokens:,.0f} tokens"
+    turn = f"turns to computing at {views[assume.MID].turning_tokens:,.0f} tokens"
+    return tuple(v.pass_s for v in reversed(views)), turn
 
 
 def view(line, end):

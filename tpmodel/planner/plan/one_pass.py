@@ -16,7 +16,7 @@ GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduce
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allreduces": "counted from the layers",
           "cache_read_bytes": "counted: the cached layers, and each state read and written",
           "linear_s": "the sum over modules of 2 p T / (N mu R), each in its format",
-          "experts_s": "the roofline of the experts that these tokens draw", "floor_s": "counted: two products an all-reduce",
+          "experts_s": "the roofline of the experts that are drawn", "floor_s": "counted: four products a layer",
           "element_bytes": "activations in 16 bits",
           **dict.fromkeys(("hidden", "heads", "head_elements", "full_layers"), "the model's shape"),
           **dict.fromkeys(("tokens", "context_tokens", "ranks"), "asked for")}
@@ -133,7 +133,8 @@ def stages(config, placement, link, job, end):
         work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
         v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
                   context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
-                  read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
+                  read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
+                  cache_read_bytes=job.sequences * (cache + 2 * states),
                   linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
