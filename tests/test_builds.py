@@ -144,7 +144,7 @@ def test_a_file_of_ones_own_is_given_a_format(tmp_path):
     (dict(weights_gib=5.0), "qwen3-8b is not quantised: say --quant too"),
     (dict(quant="awq", weights_gib=16.0), "it must be from 3.1 to 15.3 GiB"),
     (dict(quant="awq", weights_gib=-1.0), "it must be from 3.1 to 15.3 GiB"),
-    (dict(quant="awq", model="qwen3-32b", parallel="tp", gpus=("h200",) * 16), "25600 / 16 = 1600, must be a multiple")])
+    (dict(quant="awq", model="qwen3-32b", parallel="tp", gpus=("h200",) * 16), "25600 / 16 = 1600, must be")])
 def test_a_format_that_cannot_be_is_one_line(more, words):
     with pytest.raises(ValueError, match="^[^\n]*$") as error:
         asked(**{"model": "qwen3-8b"} | more)
