@@ -29,9 +29,9 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
-    starts.check_build(config)
+    starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
-    starts.check_ranks(config, placed.ranks)
+    starts.check_ranks(config, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     if kind in ("offload", SHARED):
@@ -48,7 +48,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
     at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, ask.batch)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    most = placement.most(config, placed, setting, middle, at)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, most)
     if not made.fits:
         return made
     starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
