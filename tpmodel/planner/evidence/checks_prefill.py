@@ -4,8 +4,11 @@ Read are the columns that describe the setting, never a speed or a time. Rows of
 predicted as its chapter does.
 """
 
+from dataclasses import replace
+
 from ...catalog.gpus import by_name, gpu
 from ...inputs import layers as parse_layers
+from ..engine import kernels
 from ..engine.versions import Setting
 from ..plan import assume, one_pass, placement
 from ..shapes.models import by_name as model_by_name
@@ -16,16 +19,13 @@ from .unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
 QUANTITIES = ("tokens_per_s", "ttft_s")
 EMBEDDER, SMALL = "Nemotron-3-Embed-8B", "Nemotron-3-Embed-1B"
 PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards -> its way of running the model on one
-PLAIN = ("bf16", "bf16", "bf16")
-MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
-    "w4a4": ("fp4", "fp4", "fp4"), "w4a16": PLAIN, "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
-    "": PLAIN}
+QUANTISED = ("attention", "state", "mlp", "experts", "shared_experts")  # modules that a build keeps in its own format
 CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
-MOST_TOKENS = 10**8
+MOST_TOKENS, MOST_GIB, MOST_WATTS = 10**8, 10**5, 10**4
 
 
 def rows(columns, lines):
-    """The Rows of a table with the columns of prefill_cases.csv."""
+    """The Rows of a table with the columns of prefill_cases.csv; one with a power limit only reports."""
     need_columns(columns, "id model quant gpu tp pp link engine prompt_tokens")
     found = []
     for line in lines:
@@ -36,7 +36,8 @@ def rows(columns, lines):
         except ValueError as error:
             predictions, note = dict.fromkeys(QUANTITIES, str(error)), ""
         asked = [quantity for quantity in QUANTITIES if line.text(quantity)] or QUANTITIES[:1]
-        found += [judge(line, quantity, predictions[quantity], note) for quantity in asked]
+        counts = {"use": "report"} if line.text("power_limit_w") else {}
+        found += [replace(judge(line, quantity, predictions[quantity], note), **counts) for quantity in asked]
     return found
 
 
@@ -45,19 +46,41 @@ def predict(line):
     if line.text("model") == EMBEDDER:
         return _embedding(line), "as article 2's chapter"
     if line.text("model") == SMALL:
-        raise ValueError("its shape is not published")
+        raise ValueError("model: its shape is not published")
+    config, cards, build, engine = _setting(line)
     ranks, stages = transports.split_of(line)
-    if stages > 1:
-        raise ValueError("pp > 1 is predicted for article 2's model only")
-    card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
-    tokens, engine = line.number("prompt_tokens", least=1, most=MOST_TOKENS), line.text("engine")
-    formats = next(formats for kind, formats in MULTIPLIED.items() if kind in line.text("quant").lower())
-    formats = formats if assume.RATE[formats[-1]] in card.numbers else PLAIN  # 16 bits where the fastest is missing
-    chunk = line.number("chunk_tokens", CHUNKS.get(engine, assume.CHUNK_TOKENS), least=1, most=MOST_TOKENS)
-    link, placed = transports.of(line), placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
-    job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
+    way = "x".join([f"tp{ranks}"] * (ranks > 1) + [f"pp{stages}"] * (stages > 1)) or "one"
+    layers = parse_layers(line.text("partition"), "partition") if line.text("partition") and stages > 1 else None
+    placed, link = placement.place(config, cards, way, layers), transports.of(line)
+    ends = {end for card in cards for end in [kernels.spread(engine, build.format, card)]}
+    tokens, default = line.number("prompt_tokens", least=1, most=MOST_TOKENS), CHUNKS.get(engine, assume.CHUNK_TOKENS)
+    chunk = line.number("chunk_tokens", default, least=1, most=MOST_TOKENS)
+    setting = Setting(ranks=ranks, kernels=ends.pop() if len(ends) == 1 else ())
+    job = one_pass.prompt(setting, tokens, chunk, engine=engine)
     rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
-    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
+    met = dict.fromkeys(kernel for end in setting.kernels for kernel in end)
+    watts = line.number("power_limit_w", 0, most=MOST_WATTS)
+    limit = f"; a limit of {watts} W is not counted" if watts else ""
+    return rates, f"kernels: {', '.join(met) or 'by card'}; chunks of {chunk}; link {link.key}{limit}"
+
+
+def _setting(line):
+    """(the model's shape in the row's build, its cards, the build, the engine's name)."""
+    config, engine, count = model_by_name(line.text("config") or line.text("model")), line.text("engine"), 1
+    for name in ("engine", "quant"):
+        if not line.text(name):
+            raise ValueError(f"{name} is empty: it decides which kernels multiply")
+    if line.number("offload_gib", 0, whole=False, most=MOST_GIB):
+        raise ValueError("offload_gib is predicted for article 2's model only")
+    for number in transports.split_of(line):
+        count *= number
+    cards = tuple(gpu(by_name(name.strip())) for name in line.text("gpu").split("+"))
+    if len(cards) not in (1, count):
+        raise ValueError(f"gpu names {len(cards)} cards, tp x pp is {count}")
+    build = kernels.build(line.text("quant"))
+    own = lambda m: replace(m, format=build.format, bits=build.bits) if m.name in QUANTISED else m
+    config = replace(config, modules=tuple(map(own, config.modules)))
+    return config, cards * (count if len(cards) == 1 else 1), build, engine
 
 
 def _embedding(line):

@@ -1,16 +1,17 @@
 """What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
 
+from itertools import product
+
 from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.links import line_bytes_per_s, link
 from ...formula.units import GIB
+from ..engine import kernels
 from ..shapes.models import models
 from . import wire
 
 ENDS = ("low", "mid", "high")
 MID, FAST = ENDS.index("mid"), ENDS.index("high")
 ACHIEVED = ends("card", "achieved_frac")
-MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
-RATE = {format: f"{format}_flop_per_s" for format in MFU}
 ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
 GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # slow to fast
 HOST_BYTES_PER_S = tuple(link(f"host-{way}").copy_bytes_per_s for way in  # article 2's copies
@@ -67,14 +68,9 @@ def gap_range_s(engine):
     return gap_number(engine).base_range[::-1]
 
 
-def mfu_number(card, format, model=""):
-    """What a pass takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
-    return number("mfu_frac", models().get(model), card if format == "bf16" else None, assumed(format))
-
-
-def mfu_frac(card, format, end, model=""):
-    """The same at one end of its range."""
-    return mfu_number(card, format, model).base_range[end]
+def mfu_number(card, kernel, model=""):
+    """What a kernel takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
+    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, assumed(kernel))
 
 
 def overhead_bytes(config, card, end):
@@ -90,23 +86,23 @@ def host_bytes_per_s(card, end):
     return min(rate, line_bytes_per_s(*slot)) if len(slot) == 2 else rate
 
 
-def arithmetic(format):
-    """The format in which weights of this format are multiplied, at best."""
-    return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
-
-
 def words(cards, link_entry, kind, config, ask):
     """The assumptions as sentences; numbers are low / mid / high."""
     joined = lambda numbers, scale=1, digits="g": " / ".join(f"{number / scale:{digits}}" for number in numbers)
     kinds, said = {card.key: card for card in cards}.values(), []
     for name, key, text, scale, digits in (
             ("overhead_bytes", "vllm", "graphs, activations and buffers take {} GiB a GPU", GIB, ".1f"),
-            ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g"),
-            ("mfu_frac", "bf16", "arithmetic reaches {} of the BF16 rate, less of smaller formats", 1, ".2g")):
+            ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g")):
         say = lambda numbers: text.format(joined(numbers, scale, digits))
         own = {card.key: card.numbers[name] for card in kinds if name in card.numbers}
         said += [f"{key}: {say(number.base_range)} ({number.kind}: {number.source})" for key, number in own.items()]
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
+    for format, card in product({m.format: 0 for m in config.modules if m.read}, kinds):
+        rule, plain = kernels.decide("vllm", format, card), format == kernels.PLAIN
+        kernel, why = (ask.kernel, "as asked") if ask.kernel and not plain else (rule.kernel, rule.source)
+        reach = mfu_number(card, kernel, config.name)
+        said.append(f"{card.key}: {format} weights meet the kernel {kernel} ({why}), which reaches "
+                    f"{joined(reach.base_range, digits='.2g')} of its rate in {kernels.KERNELS[kernel]} ({reach.kind})")
     gaps = joined(GAPS_S["vllm"], 1e-3)
     said += [f"an engine waits {gaps} ms between two steps (community); public vLLM runs fit the slow end",
              f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]

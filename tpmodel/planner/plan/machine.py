@@ -6,6 +6,7 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
+from ..engine import kernels
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from . import partition
@@ -55,6 +56,8 @@ def machine(ask):
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
     wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
+    if ask.kernel:
+        kernels.needed(ask.kernel, cards)
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
@@ -92,4 +95,4 @@ def model(ask):
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
     return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=ask.batch_tokens)
+                           batch_tokens=ask.batch_tokens, kernels=((ask.kernel,),) * 3 if ask.kernel else ())

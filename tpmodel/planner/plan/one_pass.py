@@ -33,7 +33,6 @@ class Job:
     passes: float = 1
     drafts: int = 0
     engine: str = "vllm"
-    formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
 
 
@@ -134,7 +133,7 @@ def stages(config, placement, link, job, end):
                *reads(config, placement, job.tokens))
     for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
-        mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
+        mfu, part = assume.mfu_number(card, "attention", config.name), len(order) / len(config.order)
         work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
         v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
                   context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,

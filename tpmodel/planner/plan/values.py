@@ -33,6 +33,7 @@ class Ask:
     repository: str = None
     quant: str = None
     weights_gib: float = None
+    kernel: str = None
 
     @property
     def batch_tokens(self):
