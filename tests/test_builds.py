@@ -183,7 +183,7 @@ def test_a_name_says_whether_a_model_writes(name, pooling):
 
 
 @pytest.mark.parametrize("name, words", [
-    ("BaichuanForCausalLM", "it was known until 0.23.0: say that --engine"), ("MineForCausalLM", "its registry and Transformers")])
+    ("BaichuanForCausalLM", "it was known until 0.23.0: say that --engine"), ("MineForCausalLM", "its registry and")])
 def test_an_architecture_that_vllm_does_not_know_is_refused(tmp_path, name, words):
     config = shapes()["qwen3-8b"] | {"architectures": [name]}
     (tmp_path / "config.json").write_text(json.dumps(config))
