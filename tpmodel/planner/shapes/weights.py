@@ -13,7 +13,8 @@ MLP_NAMES = {**dict.fromkeys(("mixtral", "minimax_m2", "granitemoehybrid"), "blo
              **dict.fromkeys(("llama4_text", "jamba"), "feed_forward"), "nemotron_h": "mixer"}
 MIXERS = {"gdn": "linear_attn", "mamba1": "mamba", "mamba2": "mamba"}
 QKV_BIAS = ("qwen2", "qwen2_moe", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text")
-TRUNK = re.compile(r"(?!.*(LMHead|Chat|GLM)).*Model$")  # an embedding model's architecture: no output head
+# architectures of what gives vectors or classes: no output head
+TRUNK = re.compile(r"(?!.*(LMHead|Chat|GLM)).*Model$|.*For(Sequence|Token)Classification$")
 NORMS = {"gemma2": 4, "gemma3_text": 4, "gemma4_text": 4, "nemotron_h": 1}  # of a layer, where they are not 2
 
 
@@ -152,7 +153,7 @@ def vision(f, config):
 
 
 def modules_of(f, order, ffn, mtp, config, quantisation):
-    """(modules, KV dtype of the build): every weight, by module, format and fraction read."""
+    """(every weight, by module, format and fraction read; the build's KV dtype and method of quantisation)."""
     plain = FULL if (f.get("dtype") or f.get("torch_dtype")) == "float32" else PLAIN
     q = f.get("quantization_config")
     formats = Formats(q if quantisation is None else quantisation, plain)
@@ -163,10 +164,11 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
     kinds, total = moe_layers(f, ffn), defaultdict(int)
 
     def add(module, path, parameters, read=1.0, quantisable=True):
-        total[(module, *formats(path, quantisable), read)] += parameters
+        format, bits, group = formats(path, quantisable)
+        total[(module, format, bits, read, group)] += parameters
 
-    names = f.get("architectures")
-    bare = isinstance(names, list) and names and all(isinstance(name, str) and TRUNK.match(name) for name in names)
+    names = f.names("architectures")
+    bare = names and all(map(TRUNK.match, names))
     tied = f.flag("tie_word_embeddings") and not bare
     add("embedding", "embed_tokens", table, 1.0 if tied else 0.0, False)
     if not tied and not bare:
@@ -191,4 +193,5 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
         add("mtp", "mtp.layers.0", mtp * (sum(parts) + 2 * hidden * hidden + 4 * hidden), 0.0, not deep)
     if tower := vision(f, config):
         add("vision", "visual", tower, 0.0, False)
-    return tuple(Module(module, number, *rest) for (module, *rest), number in total.items() if number), formats.kv_dtype
+    modules = tuple(Module(module, number, *rest) for (module, *rest), number in total.items() if number)
+    return modules, formats.kv_dtype, formats.method

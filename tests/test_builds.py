@@ -1,0 +1,210 @@
+"""What a plan can be asked of a build: its options on the line, contradictions in one line."""
+
+import json
+
+import pytest
+
+from tpmodel.catalog.gpus import gpu
+from tpmodel.formula.units import GIB
+from tpmodel.planner.engine import architectures, starts
+from tpmodel.planner.engine.versions import Refused, version
+from tpmodel.planner.plan.plan import make
+from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.shapes.configs import parse_config
+from tpmodel.planner.shapes.models import find_config, quantised, quants, shapes, sized
+
+TI = "rtx-5060-ti-16gb"
+HYBRID, PAIR = "qwen3.8-27b-nvfp4", (TI, TI)
+
+
+def asked(model=HYBRID, gpus=PAIR, **more):
+    return make(Ask(model, gpus, **({"kv_dtype": "fp8"} if model == HYBRID else {}) | more))
+
+
+def test_options_stand_in_the_line():
+    words = asked(context=8192, max_num_seqs=3, max_num_batched_tokens=4096, text_only=True,
+                  repository="me/mine").command
+    assert words.startswith("vllm serve me/mine ") and words.endswith(" --language-model-only")
+    assert " --max-num-seqs 3 --max-num-batched-tokens 4096 " in words
+    assert "--language-model-only" not in asked(context=8192).command
+
+
+def test_text_only_leaves_the_tower_out_and_nothing_else():
+    """The tower of the 27B is 0.86 GiB in 16 bits: two ranks hold half of it each."""
+    whole, text = (asked(parallel="tp", context=8192, text_only=flag).best for flag in (False, True))
+    tower = sum(module.bytes for module in find_config(HYBRID).modules if module.name == "vision")
+    assert whole.placement.weights_bytes[0] - text.placement.weights_bytes[0] == pytest.approx(tower / 2)
+    assert 0.8 * GIB < tower < 0.9 * GIB and text.decode == whole.decode
+
+
+def test_a_prompt_is_the_one_that_was_asked_for():
+    found = {tokens: asked(parallel="tp", prompt=tokens).best for tokens in (100, None, 20000)}
+    assert [way.prefill.prompt_tokens for way in found.values()] == [100, 8192, 20000]
+    assert found[20000].context_tokens == 20000 and found[100].context_tokens == 8192
+    seconds = [way.prefill.prompt_tokens / way.prefill.rates[1] for way in found.values()]
+    assert seconds == sorted(seconds)
+    assert not any(way.fits for way in asked("qwen3-8b", (TI,), parallel="one", prompt=40000).tried)
+
+
+def test_larger_passes_read_the_weights_less_often():
+    """16,384 tokens in passes of 2,048 wait for the engine eight times, in passes of 8,192 twice."""
+    few, many = (asked(parallel="tp", prompt=16384, max_num_batched_tokens=tokens).best.prefill
+                 for tokens in (8192, 2048))
+    assert many.terms["engine's wait"][1] == pytest.approx(4 * few.terms["engine's wait"][1])
+
+
+@pytest.mark.parametrize("more, words", [
+    (dict(model="qwen3-8b", text_only=True), "text_only = True is not accepted: qwen3-8b has no vision tower"),
+    (dict(max_num_seqs=500), "max_num_seqs = 500 is not accepted: it must be at most 158, the blocks for states"),
+    (dict(parallel="tp", max_num_seqs=159), "at most 158, the blocks"),
+    (dict(batch=5, max_num_seqs=4), "max_num_seqs = 4 is not accepted: it must be a whole number from 5"),
+    (dict(max_num_seqs=0), "max_num_seqs = 0"), (dict(max_num_batched_tokens=0), "max_num_batched_tokens = 0"),
+    (dict(max_num_seqs=8, max_num_batched_tokens=7), "max_num_batched_tokens = 7 is not accepted"),
+    (dict(mtp=3, max_num_batched_tokens=3), "max_num_batched_tokens = 3 is not accepted"),
+    (dict(acceptance=0.5), "acceptance = 0.5 is not accepted: it must be given with --mtp"),
+    (dict(context=8192, prompt=8193), "prompt = 8193 is not accepted"), (dict(prompt=0), "prompt = 0"),
+    (dict(prompt=300000), "at most 262144, the native length"),
+    *((dict(repository=name), "repository = ") for name in ("", "-x", "a b", "a\nb"))])
+def test_contradictions_are_one_line(more, words):
+    with pytest.raises(ValueError, match="^[^\n]*$") as error:
+        asked(**more)
+    assert words in str(error.value)
+
+
+def test_as_many_sequences_as_blocks_are_accepted():
+    assert "--max-num-seqs 158" in asked(parallel="tp", context=65536, max_num_seqs=158).command
+    assert "--max-num-seqs 500" in asked("qwen3-8b", max_num_seqs=500).command  # no states: any number queues
+
+
+@pytest.mark.parametrize("quant, bits", [("awq", 4 + 20 / 128), ("gptq", 4 + 20 / 128), ("fp8", 8), ("nvfp4", 4.5),
+                                         ("fp8-block", 8 + 32 / 128**2), ("mxfp4", 4.25)])
+def test_a_format_is_for_all_but_table_head_and_norms(quant, bits):
+    """Qwen3-8B by hand: 36 layers of 4,096 x (4,096 q + 2 x 1,024 kv + 4,096 o + 3 x 12,288) weights."""
+    layers = 36 * 4096 * (4096 + 2 * 1024 + 4096 + 3 * 12288)
+    config = quantised("qwen3-8b", quant)
+    assert sum(m.parameters for m in config.quantised) == layers and {m.bits for m in config.quantised} == {bits}
+    assert config.weights_bytes == pytest.approx(layers * bits / 8 + 2 * (config.parameters - layers))
+    assert {m.name for m in config.modules if m not in config.quantised} == {"embedding", "head", "norms"}
+
+
+@pytest.mark.parametrize("quant", list(quants()))
+def test_vision_drafts_and_router_stay_in_16_bits(quant):
+    kept = lambda model: {m.name for m in quantised(model, quant).modules if m.format == "bf16"}
+    assert {"vision", "mtp", "embedding", "head"} <= kept("qwen3.5-27b")
+    assert "router" in kept("qwen3-30b-a3b") and "experts" not in kept("qwen3-30b-a3b")
+
+
+def test_a_build_of_a_known_size_weighs_that_and_keeps_what_is_not_quantised():
+    config = quantised("qwen3.5-27b", "nvfp4")
+    heavier = sized(config, 20 * GIB)
+    assert heavier.weights_bytes == pytest.approx(20 * GIB)
+    same = lambda one: [m for m in one.modules if m.format == "bf16"]
+    assert same(heavier) == same(config) and heavier.parameters == config.parameters
+    assert {m.group for m in heavier.quantised} == {16}  # the kernels are those of the format
+    best = asked("qwen3.5-27b", parallel="tp", quant="nvfp4", weights_gib=20.0, context=8192).best
+    assert sum(best.placement.weights_bytes) == pytest.approx(20 * GIB)
+
+
+def test_the_line_of_a_format_that_vllm_makes_while_loading():
+    line = lambda **more: asked("qwen3-8b", parallel="tp", **more).command
+    assert line(quant="fp8").startswith("vllm serve Qwen/Qwen3-8B ") and line(quant="fp8").endswith("fp8_per_tensor")
+    assert line(quant="fp8-block").endswith(" --quantization fp8_per_block")
+    assert line(quant="awq").startswith("vllm serve Qwen3-8B-awq ") and "--quantization" not in line(quant="awq")
+    ready = line(quant="fp8", repository="RedHatAI/Qwen3-8B-FP8-dynamic")  # a build is loaded as it is
+    assert ready.startswith("vllm serve RedHatAI/") and "--quantization" not in ready
+    assert "--quantization" not in line(quant="mxfp4", weights_gib=5.5)
+    tower = asked("qwen3.5-27b", parallel="tp", quant="mxfp4", context=8192).command
+    assert tower.endswith("""--quantization mxfp4 --quantization-config.ignore '["*visual*", "*vision*", "*mtp*"]'""")
+
+
+def test_what_a_format_takes_for_granted_is_said():
+    said = " ".join(asked("qwen3-8b", quant="awq", weights_gib=5.7).assumptions)
+    assert "stay in 16 bits (as in https://huggingface.co/Qwen/Qwen3-32B-AWQ)" in said and "weighs 5.7 GiB" in said
+    assert "no repository of Qwen3-8B-awq is known" in said
+    assert "while it loads them: --quantization fp8_per_tensor" in " ".join(asked("qwen3-8b", quant="fp8").assumptions)
+
+
+def test_a_model_that_does_not_fit_says_which_format_would():
+    """70.6 billion weights in 16 bits are 131 GiB, in eight 68, in four 37: two cards hold 48."""
+    told = asked("llama-3.1-70b", ("rtx-3090",) * 2).verdict
+    assert "--quant awq would fit with 37.0 GiB of weights" in told
+    assert "--quant fp8 would fit" in asked("qwen3-32b", ("rtx-3090",) * 2, parallel="tp").verdict
+    assert "--quant" not in asked("qwen3-8b").verdict + asked("llama-3.1-405b", ("rtx-3090",)).verdict
+    assert "--quant" not in asked("deepseek-v3", ("rtx-3090",) * 2, parallel="tp").verdict  # it is in FP8
+
+
+def test_a_file_of_ones_own_is_given_a_format(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(shapes()["qwen3-8b"]))
+    mine, named = (asked(model, parallel="tp", quant="gptq").best for model in (str(tmp_path), "qwen3-8b"))
+    assert mine.placement.weights_bytes == named.placement.weights_bytes
+
+
+@pytest.mark.parametrize("more, words", [
+    (dict(quant="int3"), "quant = 'int3' is not accepted: it must be one of fp8, fp8-block, awq, gptq, nvfp4, mxfp4"),
+    (dict(quant="awq", model=HYBRID), f"{HYBRID} is quantised already"),
+    (dict(weights_gib=5.0), "qwen3-8b is not quantised: say --quant too"),
+    (dict(quant="awq", weights_gib=16.0), "it must be from 3.1 to 15.3 GiB"),
+    (dict(quant="awq", weights_gib=-1.0), "it must be from 3.1 to 15.3 GiB"),
+    (dict(quant="awq", model="qwen3-32b", parallel="tp", gpus=("h200",) * 16), "25600 / 16 = 1600, must be")])
+def test_a_format_that_cannot_be_is_one_line(more, words):
+    with pytest.raises(ValueError, match="^[^\n]*$") as error:
+        asked(**{"model": "qwen3-8b"} | more)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("key, quant, release, fine", [
+    ("t4", "awq", "0.33", True), ("t4", "mxfp4", "0.33", True), ("v100-sxm2-32gb", "awq", "0.19", False),
+    ("v100-sxm2-32gb", None, "0.19", True), ("v100-sxm2-32gb", None, "0.33", False), ("mi300x", "awq", "0.33", True)])
+def test_an_old_card_takes_no_build_that_its_kernels_do_not_know(key, quant, release, fine):
+    config = quantised("qwen3-8b", quant) if quant else find_config("qwen3-8b")
+    check = lambda: starts.check_build(config, [gpu("rtx-3090"), gpu(key)], version(release))
+    if fine:
+        return check()
+    with pytest.raises(Refused, match=f"gpu = '{key}' is not accepted: .* 7.5.*, and this is 7"):
+        check()
+
+
+def test_eight_bits_of_modelopt_and_experts_in_mxfp4_need_ampere():
+    with pytest.raises(Refused, match="'mxfp4' needs compute capability 8 in vLLM, and this is 7.5"):
+        starts.check_build(find_config("gpt-oss-20b"), [gpu("t4")], version("0.33"))
+    starts.check_build(find_config("gpt-oss-20b"), [gpu("a40")], version("0.33"))
+
+
+def named_by(*names, **more):
+    return parse_config(shapes()["qwen3-8b"] | {"architectures": list(names)} | more)
+
+
+@pytest.mark.parametrize("name, pooling", [
+    ("Qwen3ForCausalLM", False), ("Qwen3Model", True), ("GPT2LMHeadModel", False), ("InternVLChatModel", False),
+    ("Qwen3ForSequenceClassification", True), ("JinaForRanking", True), ("ChatGLMModel", False),
+    ("LlavaForConditionalGeneration", False), ("Qwen2ForRewardModel", True)])
+def test_a_name_says_whether_a_model_writes(name, pooling):
+    assert architectures.pools(named_by(name)) == pooling
+
+
+@pytest.mark.parametrize("name, words", [
+    ("BaichuanForCausalLM", "it was known until 0.23.0: say that --engine"), ("MineForCausalLM", "its registry and")])
+def test_an_architecture_that_vllm_does_not_know_is_refused(tmp_path, name, words):
+    config = shapes()["qwen3-8b"] | {"architectures": [name]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"architectures = '{name}' is not accepted: .*{words}"):
+        asked(str(tmp_path))
+    assert asked(str(tmp_path), engine="0.23").best.fits
+
+
+@pytest.mark.parametrize("name", [
+    "Qwen3ForCausalLM", "Ministral3Model", "Qwen3ForSequenceClassification", "ZayaForCausalLM"])
+def test_a_known_name_may_end_otherwise_or_be_taken_by_transformers(name):
+    architectures.check_architecture(named_by(name), version("0.33"), 2)
+
+
+def test_what_cannot_be_cut_is_no_pipeline():
+    config = named_by("Mamba2ForCausalLM")
+    architectures.check_architecture(config, version("0.33"), 1)
+    with pytest.raises(Refused, match="stages = 2 is not accepted: vLLM 0.33 cannot cut Mamba2ForCausalLM into"):
+        architectures.check_architecture(config, version("0.33"), 2)
+
+
+def test_a_classifier_has_no_head_of_the_vocabulary():
+    whole, classes = named_by("Qwen3ForCausalLM"), named_by("Qwen3ForSequenceClassification")
+    assert whole.parameters - classes.parameters == 151936 * 4096
