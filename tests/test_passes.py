@@ -140,7 +140,7 @@ def test_kinds_of_layers_take_turns():
 
 
 def test_the_planner_takes_the_experts_apart():
-    """Qwen3-30B-A3B on one H200: of 2,048 tokens every expert gets 128, and takes the time of 256; of 8,192 it takes that of 712."""
+    """Qwen3-30B-A3B on one H200: of 2,048 tokens an expert gets 128 and takes the time of 256; of 8,192 that of 712."""
     config, card = find_config("qwen3-30b-a3b"), gpu("h200")
     placed = placement.place(config, (card,), "one")
     v = one_pass.view(config, placed, link("shm"), one_pass.decode(Setting(), 0), 1)

@@ -52,20 +52,20 @@ def predict(line):
     way = "x".join([f"tp{ranks}"] * (ranks > 1) + [f"pp{stages}"] * (stages > 1)) or "one"
     layers = parse_layers(line.text("partition"), "partition") if line.text("partition") and stages > 1 else None
     placed, link = placement.place(config, cards, way, layers), transports.of(line)
-    ends = {end for card in cards for end in [kernels.spread(engine, build.format, card)]}
+    ends = {kernels.spread(engine, build.format, card) for card in cards} if build else set()
     tokens, default = line.number("prompt_tokens", least=1, most=MOST_TOKENS), CHUNKS.get(engine, assume.CHUNK_TOKENS)
     chunk = line.number("chunk_tokens", default, least=1, most=MOST_TOKENS)
     setting = Setting(ranks=ranks, kernels=ends.pop() if len(ends) == 1 else ())
     job = one_pass.prompt(setting, tokens, chunk, engine=engine)
     rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
-    met = dict.fromkeys(kernel for end in setting.kernels for kernel in end)
+    met = ", ".join(dict.fromkeys(kernel for end in setting.kernels for kernel in end)) or "each module's own"
     watts = line.number("power_limit_w", 0, most=MOST_WATTS)
     limit = f"; a limit of {watts} W is not counted" if watts else ""
-    return rates, f"kernels: {', '.join(met) or 'by card'}; chunks of {chunk}; link {link.key}{limit}"
+    return rates, f"kernels: {met}; chunks of {chunk}; link {link.key}{limit}"
 
 
 def _setting(line):
-    """(the model's shape in the row's build, its cards, the build, the engine's name)."""
+    """(the model's shape in the row's build, its cards, the build where its name decides, the engine's name)."""
     config, engine, count = model_by_name(line.text("config") or line.text("model")), line.text("engine"), 1
     for name in ("engine", "quant"):
         if not line.text(name):
@@ -77,10 +77,11 @@ def _setting(line):
     cards = tuple(gpu(by_name(name.strip())) for name in line.text("gpu").split("+"))
     if len(cards) not in (1, count):
         raise ValueError(f"gpu names {len(cards)} cards, tp x pp is {count}")
-    build = kernels.build(line.text("quant"))
+    build, cards = kernels.build(line.text("quant")), cards * (count if len(cards) == 1 else 1)
+    if {module.format for module in config.quantised} & set(build.format.split(" or ")):
+        return config, cards, None, engine  # the catalog's own build, each module in its format
     own = lambda m: replace(m, format=build.format, bits=build.bits) if m.name in QUANTISED else m
-    config = replace(config, modules=tuple(map(own, config.modules)))
-    return config, cards * (count if len(cards) == 1 else 1), build, engine
+    return replace(config, modules=tuple(map(own, config.modules))), cards, build, engine
 
 
 def _embedding(line):
