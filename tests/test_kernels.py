@@ -28,8 +28,8 @@ def test_engine_build_and_card_decide(engine, format, met):
     assert [kernels.decide(engine, format, gpu(card)).kernel for card in cards] == met.split()
 
 
-def test_on_b200_mxfp4_meets_fp8_and_on_mi300x_fp8_is_native():
-    assert kernels.decide("vllm", "mxfp4", gpu("b200")).kernel == "fp8"
+def test_on_b200_mxfp4_stays_at_16_bits_and_on_mi300x_fp8_is_native():
+    assert kernels.decide("vllm", "mxfp4", gpu("b200")).kernel == "marlin"
     assert kernels.decide("vllm", "fp8", gpu("mi300x")).kernel == "fp8", "a card without a compute capability"
 
 
