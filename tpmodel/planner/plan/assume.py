@@ -1,7 +1,10 @@
 """What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
 
+import re
+
 from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.links import line_bytes_per_s, link
+from ...catalog.sourced import Sourced
 from ...formula.units import GIB
 from ..shapes.models import models
 from . import wire
@@ -9,10 +12,11 @@ from . import wire
 ENDS = ("low", "mid", "high")
 MID, FAST = ENDS.index("mid"), ENDS.index("high")
 ACHIEVED = ends("card", "achieved_frac")
+VERSION = re.compile(r"[^0-9]*([0-9]{1,4})\.([0-9]{1,4})")
 MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
 RATE = {format: f"{format}_flop_per_s" for format in MFU}
+ENGINE = "vllm-0.33"  # where none is named
 ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
-GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # slow to fast
 HOST_BYTES_PER_S = tuple(link(f"host-{way}").copy_bytes_per_s for way in  # article 2's copies
                          ("pcie4-x4-pageable", "pcie5-x16-pageable", "pcie5-x16-pinned"))
 ACCEPTANCE = ends("drafts", "acceptance_frac")
@@ -32,18 +36,45 @@ def number(name, *entries):
     return next(entry.numbers[name] for entry in entries if entry and name in entry.numbers)
 
 
-def gap_number(engine):
-    """The wait between two steps of an engine; of one that is not listed, the widest range."""
-    return number("gap_s", *(entry for name, entry in ENGINES.items() if name in engine.lower()), assumed("engine"))
+def engine(text, card=None):
+    """The entries of an engine named in a text with or without its version, the one that counts first; on a card.
 
-
-def gap_range_s(engine):
-    """The same, slow, middle, fast.
-
-    >>> gap_range_s("ik_llama.cpp") == GAPS_S["llama.cpp"]
-    True
+    >>> [entry.key for entry in engine("vLLM 0.19.2rc")], [entry.key for entry in engine("ik_llama.cpp b10450")]
+    (['vllm-async', 'vllm'], ['ik-llama-cpp'])
     """
-    return gap_number(engine).base_range[::-1]
+    name = max((alias for alias in ENGINES if alias in text.lower()), key=len, default=None)
+    if name is None:
+        return (assumed("engine"),)
+    told = VERSION.search(text.lower().partition(name)[2])
+    release, whole = told and tuple(map(int, told.groups())), ENGINES[name]
+
+    def holds(said):
+        at = {word: tuple(map(int, said[word].split("."))) for word in ("since", "before") if word in said}
+        memory = card.said.get("memory") if card else None
+        return (all(release and (release >= edge if word == "since" else release < edge) for word, edge in at.items())
+                and said.get("memory") in (None, memory))
+
+    kept = [entry for entry in assumptions().values() if entry.said.get("of") == whole.key and holds(entry.said)]
+    return (*kept, whole)
+
+
+def wait(text, layers, card):
+    """What one pass waits with an engine: between two steps, and for the small kernels of so many layers on a card.
+
+    >>> wait("vllm", 0, assumed("card")).base_range
+    (0.0002, 0.0015, 0.005)
+    """
+    gap, cycles = (number(name, *engine(text, card)) for name in ("gap_s", "layer_cycles"))
+    clock = number("clock_hz", card, assumed("card"))
+    ends = [one + layers * each / hertz for one, each, hertz in zip(
+        gap.base_range, cycles.base_range, reversed(clock.base_range))]
+    said = f"{gap.source}; {layers:g} layers of {cycles.value:,g} cycles at {clock.base / 1e9:g} GHz: {cycles.source}"
+    return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
+
+
+def achieved_number(text, card):
+    """The part of the bandwidth that kernels reach: of this engine where it is known, else of the card, or of any."""
+    return number("achieved_frac", *engine(text, card), card, assumed("card"))
 
 
 def mfu_number(card, format, model=""):

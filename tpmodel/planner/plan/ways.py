@@ -55,7 +55,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
     confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]
     tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp), one_pass.prompt(setting, tokens, setting.batch_tokens)
+    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp, engine=ask.engine), one_pass.prompt(
+        setting, tokens, setting.batch_tokens, engine=ask.engine)
     decode, prefill = (one_pass.terms(config, placed, machine.link, job) for job in jobs)
     return replace(made, decode=Speed(one_pass.rates(decode, confirmed), decode),
                    prefill=Speed(one_pass.rates(prefill, [tokens] * len(ends)), prefill, tokens))

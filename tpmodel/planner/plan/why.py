@@ -46,8 +46,8 @@ def _views(plan):
         return [room]
     setting, tokens = plan.setting, best.prefill.prompt_tokens
     view = lambda job, speed: one_pass.whole(plan.config, best.placement, plan.machine.link, job, speed.terms)
-    decode = view(one_pass.decode(setting, best.context_tokens, ask.batch, ask.mtp), best.decode)
-    prompt = view(one_pass.prompt(setting, tokens, ask.batch_tokens), best.prefill)
+    decode = view(one_pass.decode(setting, best.context_tokens, ask.batch, ask.mtp, engine=ask.engine), best.decode)
+    prompt = view(one_pass.prompt(setting, tokens, ask.batch_tokens, engine=ask.engine), best.prefill)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
     if ask.mtp or ask.batch > 1:
         chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
