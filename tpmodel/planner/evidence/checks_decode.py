@@ -61,7 +61,8 @@ def step_of(line, drafts=0, end=MIDDLE):
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
     read, cache = _read_bytes(line, config), _cache_bytes(line, config, ranks, depth)
     whole = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE
-    held, wait = [], max(assume.wait(engine, whole["allreduces"] / 2, card).base_range[2 - end] for card in cards)
+    kernels = one_pass.waiting(config) if config else (0, 0)
+    held, wait = [], max(assume.wait(engine, *kernels, card).base_range[2 - end] for card in cards)
     for stage, part in enumerate(_parts(cards, ranks, stages, engine)):
         views = [one_pass.stage(
             card, link, end, 1, engine, **whole, ranks=ranks, linear_s=0, tokens=1 + drafts, context_tokens=depth,

@@ -58,16 +58,30 @@ def engine(text, card=None):
     return (*kept, whole)
 
 
-def wait(text, layers, card):
-    """What one pass waits with an engine: between two steps, and for the small kernels of so many layers on a card.
+def of_engine(name, text, *others):
+    """The number of an engine by its printed name; of one that has none, that of the others, or vLLM's."""
+    return number(name, *engine(text), *others, assumed("vllm"))
 
-    >>> wait("vllm", 0, assumed("card")).base_range
+
+def pipeline(text):
+    """How the stages of an engine work: "overlapped" with copies hidden, "in turn", or "stages", which wait for copies.
+    """
+    return engine(text)[-1].said.get("pipeline", "stages")
+
+
+def wait(text, layers, states, card):
+    """What one pass waits with an engine: between two steps, and for the small kernels of its layers on a card.
+
+    layers, states : all of the model, and those with a recurrent state
+
+    >>> wait("vllm", 0, 0, assumed("card")).base_range
     (0.0002, 0.0015, 0.005)
     """
-    gap, cycles = (number(name, *engine(text, card)) for name in ("gap_s", "layer_cycles"))
-    clock = number("clock_hz", card, assumed("card"))
-    ends = [one + layers * each / hertz for one, each, hertz in zip(
-        gap.base_range, cycles.base_range, reversed(clock.base_range))]
+    known = (*engine(text, card), assumed("card"))
+    gap, cycles, more, clock = (number(name, *known) for name in ("gap_s", "layer_cycles", "state_cycles", "clock_hz"))
+    clock = card.numbers.get("clock_hz", clock)
+    ends = [one + (layers * each + states * extra) / hertz for one, each, extra, hertz in zip(
+        gap.base_range, cycles.base_range, more.base_range, reversed(clock.base_range))]
     said = f"{gap.source}; {layers:g} layers of {cycles.value:,g} cycles at {clock.base / 1e9:g} GHz: {cycles.source}"
     return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
 

@@ -88,7 +88,9 @@ def _end(config, placement, link, job, end):
     sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
     times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
     i = times.index(max(times))
-    run = lambda longest, through: pipeline.run_s(job.passes, longest, through, 0, count)
+    kind = assume.pipeline(job.engine)
+    run = lambda longest, through: (job.passes * through if kind == "in turn" else
+                                    pipeline.run_s(job.passes, longest, through, 0, count))
     slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
@@ -101,8 +103,11 @@ def _end(config, placement, link, job, end):
     if placement.ranks > 1:
         found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
-        handed = pipeline.run_s(job.passes, 0, 0, handover_s(link, slowest.allreduce_payload_bytes, end), count)
-        found["hand-overs"] = max(0, handed - (hidden if job.passes > 1 else 0))
+        one_s = handover_s(link, slowest.allreduce_payload_bytes, end)
+        handed = job.passes * (count - 1) * one_s if kind == "in turn" else pipeline.run_s(
+            job.passes, 0, 0, one_s, count)
+        hides = job.passes > 1 and (kind == "overlapped" and end or end == assume.FAST and kind != "in turn")
+        found["hand-overs"] = max(0, handed - (work if hides else 0))
     if job.waits:
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
@@ -115,12 +120,12 @@ def _end(config, placement, link, job, end):
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
-    each, layers = range(len(placement.cards)), shape(config, config.order)["allreduces"] / 2
+    each, waits = range(len(placement.cards)), waiting(config)
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
                reads(config, placement, job.tokens)[0])
     for place, card, order, read in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
-        mfu, gap = assume.mfu_number(card, "bf16", config.name), assume.wait(job.engine, layers, card)
+        mfu, gap = assume.mfu_number(card, "bf16", config.name), assume.wait(job.engine, *waits, card)
         v = stage(card, link, end, job.sequences, job.engine, **shape(config, order), ranks=placement.ranks,
                   tokens=job.tokens, context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
                   read_bytes=max(1.0, read * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
@@ -128,6 +133,11 @@ def stages(config, placement, link, job, end):
                   mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
+
+
+def waiting(config):
+    """(layers, those with a recurrent state) that an engine starts its kernels for; a mixer and its FFN are one."""
+    return shape(config, config.order)["allreduces"] / 2, sum(bool(layer.state) for layer in config.order)
 
 
 def shape(config, order):
