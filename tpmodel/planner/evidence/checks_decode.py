@@ -11,7 +11,7 @@ from ...formulas import speculation
 from ...inputs import counted
 from ..engine.memory import state_bytes, token_bytes
 from ..engine.versions import Refused, Setting
-from ..plan import assume, one_pass
+from ..plan import assume, one_pass, products
 from ..shapes.models import by_name as model_by_name
 from . import formats, transports
 from .checks import judged, need_columns
@@ -60,14 +60,17 @@ def step_of(line, drafts=0, end=MIDDLE):
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
     read, cache = _read_bytes(line, config), _cache_bytes(line, config, ranks, depth)
-    whole = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE
+    whole, held = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE, []
     kernels = one_pass.waiting(config) if config else (0, 0)
-    held, wait = [], max(assume.wait(engine, *kernels, card).base_range[2 - end] for card in cards)
+    starts = [products.floor_s(card, products.PRODUCTS * kernels[0], end) for card in cards]
+    wait = max(assume.wait(engine, *kernels, card, start).base_range[2 - end] for card, start in zip(cards, starts))
+    routing = kernels[0] * products.ROUTING_S[2 - end] if config and any(m.read < 1 for m in config.modules if m.read) else 0
     for stage, part in enumerate(_parts(cards, ranks, stages, engine)):
         views = [one_pass.stage(
             card, link, end, 1, engine, **whole, ranks=ranks, linear_s=0, tokens=1 + drafts, context_tokens=depth,
-            mfu_frac=1, read_bytes=part * read, cache_read_bytes=part * cache, gap_s=wait)
-            for card in {card.key: card for card in cards[stage * ranks : (stage + 1) * ranks]}.values()]
+            mfu_frac=1, read_bytes=part * read, cache_read_bytes=part * cache, gap_s=wait, floor_s=part * start,
+            experts_s=part * routing) for card, start in {card.key: (card, start) for card, start in zip(
+                cards[stage * ranks : (stage + 1) * ranks], starts[stage * ranks :])}.values()]
         held.append((part, max(views, key=lambda v: v.busy_s)))
     sent = sum(part * v.communication_s for part, v in held)
     sent += (stages - 1) * one_pass.handover_s(link, held[0][1].message_bytes, end)

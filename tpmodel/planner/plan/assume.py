@@ -36,6 +36,11 @@ def number(name, *entries):
     return next(entry.numbers[name] for entry in entries if entry and name in entry.numbers)
 
 
+def of_card(card, name):
+    """A number of a card: its own, or that of any card."""
+    return number(name, card, assumed("card"))
+
+
 def engine(text, card=None):
     """The entries of an engine named in a text with or without its version, the one that counts first; on a card.
 
@@ -69,10 +74,11 @@ def pipeline(text):
     return engine(text)[-1].said.get("pipeline", "stages")
 
 
-def wait(text, layers, states, card):
+def wait(text, layers, states, card, counted_s=0):
     """What one pass waits with an engine: between two steps, and for the small kernels of its layers on a card.
 
     layers, states : all of the model, and those with a recurrent state
+    counted_s : of the small kernels, what is counted elsewhere already
 
     >>> wait("vllm", 0, 0, assumed("card")).base_range
     (0.0002, 0.0015, 0.005)
@@ -80,7 +86,7 @@ def wait(text, layers, states, card):
     known = (*engine(text, card), assumed("card"))
     gap, cycles, more, clock = (number(name, *known) for name in ("gap_s", "layer_cycles", "state_cycles", "clock_hz"))
     clock = card.numbers.get("clock_hz", clock)
-    ends = [one + (layers * each + states * extra) / hertz for one, each, extra, hertz in zip(
+    ends = [one + max(0.0, (layers * each + states * extra) / hertz - counted_s) for one, each, extra, hertz in zip(
         gap.base_range, cycles.base_range, more.base_range, reversed(clock.base_range))]
     said = f"{gap.source}; {layers:g} layers of {cycles.value:,g} cycles at {clock.base / 1e9:g} GHz: {cycles.source}"
     return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
