@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .checks import own_table
-from .checks_decode import parts_s, predict
+from .checks_decode import predict, step_of
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Case:
     source: str
     engine: str
     group: str  # rows of one person on one machine
-    parts_s: tuple  # of the middle: reads at the full bandwidth, all-reduces, wait
+    step: object  # of the middle, without drafts
 
     inside = property(lambda self: self.low <= self.measured <= self.high, doc="Whether the range holds the rate.")
 
@@ -39,5 +39,5 @@ def cases(gap=True):
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
-                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], parts_s(row)))
+                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], step_of(row)))
     return tuple(found)

@@ -31,7 +31,8 @@ class Step:
     sent_s: float
     wait_s: float
     full_read_s: float
-    draft_s: float = 0.0
+    achieved_frac: float
+    draft_s: float
 
 
 def rows(columns, lines):
@@ -60,24 +61,30 @@ def step_of(line, drafts=0, end=MIDDLE):
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
     read, cache = _read_bytes(line, config), _cache_bytes(line, config, ranks, depth)
-    whole, held = one_pass.shape(config, config.order) if config else UNKNOWN_SHAPE, []
-    kernels = one_pass.waiting(config) if config else (0, 0)
-    starts = [products.floor_s(card, products.PRODUCTS * kernels[0], end) for card in cards]
-    wait = max(assume.wait(engine, *kernels, card, start).base_range[2 - end] for card, start in zip(cards, starts))
-    routing = kernels[0] * products.ROUTING_S[2 - end] if config and any(m.read < 1 for m in config.modules if m.read) else 0
-    for stage, part in enumerate(_parts(cards, ranks, stages, engine)):
-        views = [one_pass.stage(
+    whole, kernels = UNKNOWN_SHAPE, (0, 0)
+    if config:
+        whole, kernels = one_pass.shape(config, config.order), one_pass.waiting(config)
+    mixture = config and any(module.name == "experts" for module in config.modules)
+    routing_s = kernels[0] * products.ROUTING_S[2 - end] if mixture else 0
+
+    def on(card, part):
+        start = products.floor_s(card, products.PRODUCTS * kernels[0], end)
+        return one_pass.stage(
             card, link, end, 1, engine, **whole, ranks=ranks, linear_s=0, tokens=1 + drafts, context_tokens=depth,
-            mfu_frac=1, read_bytes=part * read, cache_read_bytes=part * cache, gap_s=wait, floor_s=part * start,
-            experts_s=part * routing) for card, start in {card.key: (card, start) for card, start in zip(
-                cards[stage * ranks : (stage + 1) * ranks], starts[stage * ranks :])}.values()]
-        held.append((part, max(views, key=lambda v: v.busy_s)))
+            mfu_frac=1, read_bytes=part * read, cache_read_bytes=part * cache, floor_s=part * start,
+            experts_s=part * routing_s, gap_s=assume.wait(engine, *kernels, card, start).base_range[2 - end])
+
+    held = []
+    for stage, part in enumerate(_parts(cards, ranks, stages, engine)):
+        shared = {card.key: card for card in cards[stage * ranks : (stage + 1) * ranks]}.values()
+        held.append((part, max((on(card, part) for card in shared), key=lambda v: v.busy_s)))
     sent = sum(part * v.communication_s for part, v in held)
     sent += (stages - 1) * one_pass.handover_s(link, held[0][1].message_bytes, end)
-    draft = one_pass.draft_view(config, cards[-ranks:], link, ranks, 1, drafts, end, engine,
-                                read / config.read_bytes if formats.packed(line.text("quant")) else 1) if drafts else None
-    return Step(sum(v.busy_s for _, v in held), sent, wait,
-                sum((v.weight_read_s + v.kv_read_s) * v.achieved_frac for _, v in held), draft.draft_s if draft else 0.0)
+    packed = read / config.read_bytes if drafts and formats.packed(line.text("quant")) else 1
+    drafting = (config, cards[-ranks:], link, ranks, 1, drafts, end, engine, packed)
+    return Step(sum(v.busy_s for _, v in held), sent, max(v.gap_s for _, v in held),
+                sum((v.weight_read_s + v.kv_read_s) * v.achieved_frac for _, v in held), held[0][1].achieved_frac,
+                one_pass.draft_view(*drafting).draft_s if drafts else 0.0)
 
 
 def cards_of(line, count):

@@ -50,7 +50,7 @@ def read_bytes(config, text):
     """
     bits, plain = {row["format"]: float(row["bits"]) for row in table("formats.csv")}, text.lower()
     file = packed(plain)
-    known = file if file in bits else next((name for name in sorted(bits, key=len, reverse=True) if name in plain), None)
+    known = file if file in bits else max((name for name in bits if name in plain), key=len, default=None)
     if known is None:
         raise ValueError(f"weight_read_gb is empty, and quant = {text[:40]!r} is not in formats.csv")
     kept = () if file else ("head", "embedding", "router", "norms", "bias")

@@ -20,7 +20,8 @@ def waits_s(engine, card="rtx-5060-ti-16gb"):
     return assume.wait(engine, *one_pass.waiting(find_config(MODEL.key)), gpu(card)).base_range[::-1]
 
 
-def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine=assume.ENGINE, ranks=2, context_tokens=0, **more):
+def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine=assume.ENGINE, ranks=2, context_tokens=0,
+            **more):
     """One decode step of Qwen3.8-27B as a view: one token, an empty FP8 cache; the link at `end`, the rest middle.
 
     `transport` is a link or its key; `more` replaces quantities.

@@ -137,8 +137,10 @@ def words(cards, link_entry, kind, config, ask):
         own = {card.key: card.numbers[name] for card in kinds if name in card.numbers}
         said += [f"{key}: {say(number.base_range)} ({number.kind}: {number.source})" for key, number in own.items()]
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
-    gaps = joined(GAPS_S["vllm"], 1e-3)
-    said += [f"an engine waits {gaps} ms between two steps (community); public vLLM runs fit the slow end",
+    known = engine(ask.engine)
+    gap, cycles = (number(name, *known) for name in ("gap_s", "layer_cycles"))
+    said += [f"{known[0].name} waits {joined(gap.base_range, 1e-3)} ms between two steps ({gap.kind}), and its small "
+             f"kernels take {joined(cycles.base_range)} clock cycles a layer ({cycles.kind})",
              f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]
     if not ask.prompt:
         said.append(f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter")
