@@ -9,10 +9,10 @@ from ...formulas.passes import pass_s
 from ...planner.evidence.cases import cases
 from ..live import Axes, Figure, Line, Marker, Table, slider
 
-RATES = (14.0, 140.0)  # tokens/s
+RATES = (14.0, 320.0)  # tokens/s
 LOOKS = {"vllm": ("blue", "o"), "llama.cpp": ("green", "s"), "ninfer": ("gold", "D"), "sglang": ("purple", "^")}
 CLOSE = 0.15
-TICKS = tuple((float(n), str(n)) for n in (20, 30, 50, 100))
+TICKS = tuple((float(n), str(n)) for n in (20, 30, 50, 100, 200))
 
 
 def _predicted(case):

@@ -29,13 +29,13 @@ class Case:
 
 @lru_cache(maxsize=None)
 def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts, predicted with or without the engine's wait between steps.
+    """Every row of data/decode_cases.csv that counts and drafts nothing, predicted with or without the engine's wait between steps.
 
     A short prompt in an empty cell counts as an empty cache.
     """
     found = []
     for row in own_table("decode")[0]:
-        if row.text("use") == "gate":
+        if row.text("use") == "gate" and row.text("spec_tokens") == "0":
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
