@@ -31,6 +31,8 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    quant: str = None
+    weights_gib: float = None
 
     @property
     def batch_tokens(self):
