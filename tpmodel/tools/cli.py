@@ -73,7 +73,8 @@ def check(args):
             print(f"{row.id:8} {row.quantity:20} {numbers} {row.use:7} {row.status:8} {row.note}".rstrip())
         for group, found in summary.get("by", {}).get(args.by, {}).items():
             print(f"{args.by} {group}: " + ", ".join(f"{name} {_number(value)}" for name, value in found.items()))
-        counts = ", ".join(f"{name} {_number(value)}" for name, value in summary.items() if name not in ("failed", "by"))
+        flat = {name: value for name, value in summary.items() if name not in ("failed", "by")}
+        counts = ", ".join(f"{name} {_number(value)}" for name, value in flat.items())
         print("; ".join(filter(None, (counts, summary["failed"]))))
     return int(bool(summary["failed"]))
 

@@ -29,7 +29,7 @@ class Case:
 
 @lru_cache(maxsize=None)
 def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts and drafts nothing, predicted with or without the engine's wait between steps.
+    """Every row of data/decode_cases.csv that counts and drafts nothing, with or without the engine's wait.
 
     A short prompt in an empty cell counts as an empty cache.
     """

@@ -38,7 +38,7 @@ def of(rows):
 
 def spread(rows, lines):
     """The fields that a summary gets: of all counted rows, and `by` each of GROUPS; without each source, the bias."""
-    known = {line.text("id"): line for line in lines}
+    known = {line.text("id", "?"): line for line in lines}
     kept = [row for row in rows if row.error_frac is not None and row.low is not None]
     if not kept:
         return {}
