@@ -76,6 +76,7 @@ def add_arguments(command):
     add("--max-num-batched-tokens", "most tokens of one pass, for the line (default: 2,048)", type=int)
     add("--text-only", "leave the vision tower out", action="store_true")
     add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
+    add("--cpu-offload-gib", "GiB of the weights of each GPU that stay in main memory (default: what must)", type=float)
     add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
     add("--goal", "what auto compares: decode or prefill", default="decode")
     add("--catalog", "a TOML file with GPUs and links of your own")

@@ -60,6 +60,11 @@ def terms(config, placement, link, job):
     return {name: tuple(share * seconds for seconds in busy) for name, share in shares.items()} | found
 
 
+def seconds(config, placement, link, job, end):
+    """The time of the job at one end of all ranges."""
+    return sum(_end(config, placement, link, job, end)[0].values())
+
+
 def rates(terms, tokens):
     """(low, middle, high) tokens/s from the terms of a job that gives so many tokens at each end."""
     return tuple(number / sum(seconds[end] for seconds in terms.values()) for end, number in enumerate(tokens))

@@ -62,13 +62,22 @@ def fastest(layers, rates, rooms):
     >>> fastest(34, (112.6, 47.4), (27, 30))
     [24, 10]
     """
-    if len(rates) > layers or sum(rooms) < layers or min(rooms) < 1:
+    return cheapest(layers, rooms, lambda i, held: held / rates[i])
+
+
+def cheapest(layers, rooms, cost):
+    """Layers of each stage: each next layer goes where `cost(stage, its layers then)` is least, and room is.
+
+    >>> cheapest(34, (27, 30), lambda i, held: -(112.6, 47.4)[i])  # all that fit, on the first
+    [27, 7]
+    """
+    if len(rooms) > layers or sum(rooms) < layers or min(rooms) < 1:
         room = ", ".join(map(str, rooms))
         raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {room}")
-    found = [1] * len(rates)
-    for _ in range(layers - len(rates)):  # each next layer goes to the GPU that would finish it first
+    found = [1] * len(rooms)
+    for _ in range(layers - len(rooms)):
         free = [i for i, (held, room) in enumerate(zip(found, rooms)) if held < room]
-        found[min(free, key=lambda i: (found[i] + 1) / rates[i])] += 1
+        found[min(free, key=lambda i: cost(i, found[i] + 1))] += 1
     return found
 
 

@@ -24,7 +24,8 @@ def make(ask):
     """The Plan for what was asked."""
     check(ask)
     rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
-    for kind, layers in [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig):
+    asked = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig, setting, ask)
+    for kind, layers in asked:
         try:
             tried.append(ways.way(config, rig, setting, ask, kind, layers))
         except Refused as error:
@@ -40,6 +41,7 @@ def make(ask):
     folder = inputs.plain(path if path.is_dir() else path.parent)  # of a config.json
     name = ask.repository or repository(ask.model) or (ask.model if ask.model in shapes() else folder)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
+    rival = crossover.rival(config, rig, tried, setting, best, ask)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask)
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
@@ -49,6 +51,7 @@ def make(ask):
                     f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
-    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival)
+    words += verdict.meeting(met, ask.goal)
     command = line.command(name, best, ask, config, setting.kv_dtype) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said))
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival)

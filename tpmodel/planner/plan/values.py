@@ -31,6 +31,7 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    cpu_offload_gib: float = None
 
     @property
     def batch_tokens(self):
@@ -91,6 +92,12 @@ class Way:
         return self.longest[MID]
 
     @property
+    def structure(self):
+        """How many GPUs share what: two ways of one structure differ in their layers only."""
+        placed = self.placement
+        return placed.ranks, len(placed.layers), placed.replicas, bool(placed.offloaded_bytes)
+
+    @property
     def label(self):
         """In words: one, tp, tp with offload, pp with its layers, tp2 x pp with its layers, 2 replicas of tp2."""
         placed = self.placement
@@ -114,6 +121,20 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """The next best way of another kind, and the Ratio of the best one's speed to its own."""
+
+    way: Way
+    ratio: object
+
+    def document(self):
+        """As JSON has it."""
+        ratio = self.ratio
+        return {"label": self.way.label, "ratio": {"low": ratio.low, "mid": ratio.mid, "high": ratio.high},
+                "decided": ratio.decided, "decided_by": ratio.words}
+
+
+@dataclass(frozen=True)
 class Plan:
     """The best way of all that were tried, and what to say of it."""
 
@@ -128,6 +149,7 @@ class Plan:
     verdict: str
     command: str
     assumptions: tuple
+    rival: object = None
 
     def document(self):
         """The plan as plain values: the one place where its JSON is made."""
@@ -140,6 +162,7 @@ class Plan:
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},
-            "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,
+            "compared": [way.row() for way in self.tried], "crossover": self.crossover,
+            "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),
             "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}
