@@ -49,6 +49,9 @@ def make(ask):
     if ask.batch == 1 and best.at_once:
         said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
                     f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
+    if line.shares_experts(best.placement, config):
+        said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
+                    "its own: vLLM's --data-parallel-size would share the experts out, not copy them")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival)

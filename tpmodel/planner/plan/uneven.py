@@ -25,16 +25,13 @@ def searched(config, machine, setting, ask, name):
         return []
     total, batch = len(config.order), placed.share(ask.batch)
     rooms = [max(0, int(one.free_bytes // (one.layer_bytes + cache * batch / total))) for one in stages]
-    rates = [one.flop_per_s for one in stages]
-    reads = [one.memory_bytes_per_s for one in stages]
-    in_turn = lambda i, held: (-reads[i], held)  # one after another: what the fastest memory takes, it reads fastest
-    at_once = lambda i, held: held / reads[i]  # many sequences keep all stages busy
-    context = lambda i, held: held and -(stages[i].free_bytes / held - stages[i].layer_bytes)
-    found = [partition.cheapest(total, [total] * len(stages), context)]
-    if sum(rooms) >= total and min(rooms) > 0:
-        found = [partition.cheapest(total, rooms, at_once if batch >= len(stages) else in_turn),
-                 partition.fastest(total, rates, rooms), *found]
-    return [layers for layers in dict.fromkeys(map(tuple, found)) if layers != placed.layers]
+    context = lambda i, held: -(stages[i].free_bytes / held - stages[i].layer_bytes)
+    groups, chunks = min(batch, len(stages)), -(-(ask.prompt or assume.PROMPT_TOKENS) // ask.batch_tokens)
+    jobs = (("memory_bytes_per_s", lambda slowest, together: max(groups * slowest, together)),
+            ("flop_per_s", lambda slowest, together: (chunks - 1) * slowest + together))
+    found = [partition.quickest(total, [getattr(one, name) for one in stages], rooms, job) for name, job in jobs]
+    found.append(partition.cheapest(total, [total] * len(stages), context))
+    return [layers for layers in dict.fromkeys(map(tuple, filter(None, found))) if layers != placed.layers]
 
 
 def _stages(config, machine, setting, ask, placed):

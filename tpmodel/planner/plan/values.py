@@ -82,7 +82,7 @@ class Way:
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
-    most: int = 0  # sequences of the context that fit together
+    users: object = None
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 
@@ -117,6 +117,7 @@ class Way:
         """As one row of the comparison."""
         speeds = {part: dict(zip(ENDS, getattr(self, part).rates)) if self.fits else None for part in PARTS}
         return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
+                "users": self.users and self.users.document(),
                 "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
 
 
@@ -162,7 +163,8 @@ class Plan:
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},
-            "compared": [way.row() for way in self.tried], "crossover": self.crossover,
+            "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
+            "crossover": self.crossover,
             "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),
             "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}

@@ -10,6 +10,8 @@ def choose(tried, part):
     """The best way: it fits, at the longest context that rates are for, and of those about as fast it holds most."""
     depth = max((way.context_tokens for way in tried if way.fits), default=0)
     pool = [way for way in tried if way.fits and way.context_tokens == depth]
+    if not pool and any(way.users.largest_batch for way in tried):  # fewer sequences would fit
+        return max(tried, key=lambda way: way.users.largest_together or 0)
     if not pool:
         return max(tried, key=lambda way: (way.holds_tokens, min(gpu["kv_pool_bytes"] for gpu in way.memories)))
     top = max(way.rate(part) for way in pool)

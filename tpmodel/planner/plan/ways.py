@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
 from ..engine import starts
 from ..engine.versions import Refused
-from . import assume, one_pass, partition, placement, uneven
+from . import assume, one_pass, partition, placement, uneven, users
 from .values import Speed, Way
 
 def candidates(config, machine, setting, ask):
@@ -55,16 +55,24 @@ def way(config, machine, setting, ask, kind, layers=None):
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
-    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, ask.batch)
-    most = placement.most(config, placed, setting, middle, at)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, most)
-    if not made.fits:
-        return made
-    starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
-    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
-    confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]
-    tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-    work = jobs(setting, placed, ask, at, tokens).values()
-    decode, prefill = (one_pass.terms(config, placed, machine.link, job) for job in work)
-    return replace(made, decode=Speed(one_pass.rates(decode, confirmed), decode),
-                   prefill=Speed(one_pass.rates(prefill, [tokens] * len(ends)), prefill, tokens))
+    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, placed.share(ask.batch))
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    if made.fits:
+        starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
+    return _with_speeds(config, machine.link, setting, ask, made)
+
+
+def _with_speeds(config, link, setting, ask, made):
+    """The Way with its speeds, where it fits, and what it gives to many users."""
+    placed, at = made.placement, made.context_tokens
+    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(assume.ENDS)
+    confirmed = [round_tokens(ask.mtp, chance) for chance in accepted]
+    if made.fits:
+        tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
+        work = jobs(setting, placed, ask, at, tokens).values()
+        decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
+        made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
+                       prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
+    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp)
+    most = placement.most(config, placed, setting, made.memories, max(1, at))
+    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
