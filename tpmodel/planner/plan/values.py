@@ -32,6 +32,8 @@ class Ask:
     text_only: bool = False
     repository: str = None
     cpu_offload_gib: float = None
+    quant: str = None
+    weights_gib: float = None
 
     @property
     def batch_tokens(self):
