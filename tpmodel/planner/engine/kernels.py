@@ -76,26 +76,16 @@ def needed(kernel, cards):
             raise inputs.refused("kernel", kernel, said)
 
 
-@dataclass(frozen=True)
-class Build:
-    """How a build's name, as people print it, says its weights are stored."""
-
-    named: str
-    format: str
-    bits: float
-
-
 def build(name):
-    """The Build of a printed name: that of the first row whose word it holds.
+    """(stored format, bits of a weight) of a build's printed name: those of the first row whose word it holds.
 
-    >>> build("UD-Q4_K_XL").format, build("NVFP4 W4A4").bits
-    ('gguf', 4.5)
+    >>> build("UD-Q4_K_XL")[0], build("NVFP4 W4A4")
+    ('gguf', ('nvfp4', 4.5))
     """
     for row in _table("builds.csv"):
         if row["named"] in name.lower():
-            return Build(row["named"], row["format"], float(row["bits"]))
-    known = ", ".join(row["named"] for row in _table("builds.csv"))
-    raise inputs.refused("quant", name, f"it must name one of {known}")
+            return row["format"], float(row["bits"])
+    raise inputs.refused("quant", name, f"it must name one of {', '.join(row['named'] for row in _table('builds.csv'))}")
 
 
 def spread(engine, format, card):

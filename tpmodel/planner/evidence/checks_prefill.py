@@ -47,12 +47,12 @@ def predict(line):
         return _embedding(line), "as article 2's chapter"
     if line.text("model") == SMALL:
         raise ValueError("model: its shape is not published")
-    config, cards, build, engine = _setting(line)
+    config, cards, format, engine = _setting(line)
     ranks, stages = transports.split_of(line)
     way = "x".join([f"tp{ranks}"] * (ranks > 1) + [f"pp{stages}"] * (stages > 1)) or "one"
     layers = parse_layers(line.text("partition"), "partition") if line.text("partition") and stages > 1 else None
     placed, link = placement.place(config, cards, way, layers), transports.of(line)
-    ends = {kernels.spread(engine, build.format, card) for card in cards} if build else set()
+    ends = {kernels.spread(engine, format, card) for card in cards} if format else set()
     tokens, default = line.number("prompt_tokens", least=1, most=MOST_TOKENS), CHUNKS.get(engine, assume.CHUNK_TOKENS)
     chunk = line.number("chunk_tokens", default, least=1, most=MOST_TOKENS)
     setting = Setting(ranks=ranks, kernels=ends.pop() if len(ends) == 1 else ())
@@ -65,7 +65,7 @@ def predict(line):
 
 
 def _setting(line):
-    """(the model's shape in the row's build, its cards, the build where its name decides, the engine's name)."""
+    """(the model's shape in the row's build, its cards, the format where the build's name decides, the engine's name)."""
     config, engine, count = model_by_name(line.text("config") or line.text("model")), line.text("engine"), 1
     for name in ("engine", "quant"):
         if not line.text(name):
@@ -77,11 +77,11 @@ def _setting(line):
     cards = tuple(gpu(by_name(name.strip())) for name in line.text("gpu").split("+"))
     if len(cards) not in (1, count):
         raise ValueError(f"gpu names {len(cards)} cards, tp x pp is {count}")
-    build, cards = kernels.build(line.text("quant")), cards * (count if len(cards) == 1 else 1)
-    if {module.format for module in config.quantised} & set(build.format.split(" or ")):
+    (format, bits), cards = kernels.build(line.text("quant")), cards * (count if len(cards) == 1 else 1)
+    if {module.format for module in config.quantised} & set(format.split(" or ")):
         return config, cards, None, engine  # the catalog's own build, each module in its format
-    own = lambda m: replace(m, format=build.format, bits=build.bits) if m.name in QUANTISED else m
-    return replace(config, modules=tuple(map(own, config.modules))), cards, build, engine
+    own = lambda m: replace(m, format=format, bits=bits) if m.name in QUANTISED else m
+    return replace(config, modules=tuple(map(own, config.modules))), cards, format, engine
 
 
 def _embedding(line):
