@@ -1,6 +1,6 @@
 """One pass against its tokens: a decode step, drafts, many users and a chunk of a prompt are points of one curve."""
 
-from functools import cache
+from functools import cache, reduce
 
 from ...formula import ops
 from ...planner.evidence import checks_pass
@@ -43,14 +43,8 @@ def _machines():
 
 def measured_s(i):
     """The measured time of the i-th row of the chosen machine; out of the picture where nobody measured."""
-    def read(v):
-        found = NOWHERE_S
-        for series, link in enumerate(H200.values()):
-            found = ops.where(ops.maximum(v.series - series, series - v.series) < 0.5,
-                              float(_lines(link)[i]["pass_s"]), found)
-        return found
-
-    return read
+    times = [float(_lines(link)[i]["pass_s"]) for link in H200.values()] + [NOWHERE_S]
+    return lambda v: reduce(lambda found, n: ops.where(v.series < n + 1, times[n], found), (2, 1, 0), times[3])
 
 
 def one_pass():

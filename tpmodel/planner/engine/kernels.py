@@ -28,8 +28,7 @@ class Rule:
 
     def holds(self, engine, format, card):
         """Whether it decides: the card must have the rate, and a capability in the range where it has one at all."""
-        sm = capability(card)
-        met = sm is None or self.least <= sm < self.below
+        met = self.least <= (capability(card) or self.least) < self.below
         return self.engine in engine.lower() and self.weights in ("", format) and met and has(card, self.kernel)
 
 
@@ -43,16 +42,16 @@ def has(card, kernel):
     return rate_of(kernel) in card.numbers
 
 
+def _table(file):
+    text = (resources.files(__package__) / "data" / file).read_text(encoding="utf-8")
+    return tuple(csv.DictReader(text.splitlines()))
+
+
 @cache
 def rules():
     """The rows of the table, in order."""
     bounds = lambda row: {"least": float(row["least"] or 0), "below": float(row["below"] or MOST)}
     return tuple(Rule(**row | bounds(row)) for row in _table("kernels.csv"))
-
-
-def _table(file):
-    text = (resources.files(__package__) / "data" / file).read_text(encoding="utf-8")
-    return tuple(csv.DictReader(text.splitlines()))
 
 
 def decide(engine, format, card):
@@ -69,11 +68,9 @@ def needed(kernel, cards):
     """Refuse a kernel that was asked for and is none, or whose rate a card lacks."""
     if kernel not in KERNELS:
         raise inputs.refused("kernel", kernel, f"it must be one of {', '.join(KERNELS)}")
-    for card in cards:
-        if not has(card, kernel):
-            known = ", ".join(name for name in KERNELS if has(card, name))
-            said = f"{card.key} does not multiply in {KERNELS[kernel]}; it has {known}"
-            raise inputs.refused("kernel", kernel, said)
+    for card in (card for card in cards if not has(card, kernel)):
+        known = ", ".join(name for name in KERNELS if has(card, name))
+        raise inputs.refused("kernel", kernel, f"{card.key} does not multiply in {KERNELS[kernel]}; it has {known}")
 
 
 def build(name):
@@ -82,10 +79,11 @@ def build(name):
     >>> build("UD-Q4_K_XL")[0], build("NVFP4 W4A4")
     ('gguf', ('nvfp4', 4.5))
     """
-    for row in _table("builds.csv"):
-        if row["named"] in name.lower():
-            return row["format"], float(row["bits"])
-    raise inputs.refused("quant", name, f"it must name one of {', '.join(row['named'] for row in _table('builds.csv'))}")
+    rows = {row["named"]: (row["format"], float(row["bits"])) for row in _table("builds.csv")}
+    found = next((stored for named, stored in rows.items() if named in name.lower()), None)
+    if found is None:
+        raise inputs.refused("quant", name, f"it must name one of {', '.join(rows)}")
+    return found
 
 
 def spread(engine, format, card):

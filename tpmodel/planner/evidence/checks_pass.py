@@ -48,7 +48,7 @@ def view(line, end):
     rate, mfu = card.numbers[kernels.rate_of(dtype)], assume.mfu_number(card, dtype)
     return one_pass.stage(
         card, _link(line, ranks), end, **BARE, hidden=hidden, ranks=ranks, tokens=tokens, parameters=parameters,
-        read_bytes=parameters * DTYPE_BYTES[dtype], allreduces=one_pass.allreduces(layers), experts_s=experts_s,
+        read_bytes=parameters * DTYPE_BYTES[dtype], layers=layers, experts_s=experts_s,
         flop_per_s=rate.base_range[end], mfu_frac=mfu.base_range[end],
         linear_s=products.multiply_s(card, dtype, parameters, tokens, ranks, end),
         floor_s=products.floor_s(card, products.PRODUCTS * layers, end))

@@ -180,12 +180,7 @@ def shape(config, order):
     alone = any(layer.kind == "none" for layer in config.order)  # mixers and FFNs are layers: one all-reduce each
     return {"hidden": config.hidden, "heads": config.heads, "full_layers": sum(layer.kind in FULL for layer in order),
             "head_elements": full[0].product_elements if full else 1,
-            "allreduces": allreduces(len(config.order)) / (2 if alone else 1)}
-
-
-def allreduces(layers):
-    """Of so many layers with mixer and FFN."""
-    return View({"layers": layers}).allreduces
+            "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
 
 
 def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
