@@ -140,3 +140,19 @@ def test_rounds_of_drafts_take_their_time_and_earn_their_tokens():
         (3 * view.round_s + view.gap_s) / view.plain_s)
     none = drafts.view({"accepted": "0"})
     assert none.slower == 1 and none.got == 3, "each round still confirms one token"
+
+
+@pytest.mark.parametrize("texts", [{}, {"mtp": "3"}, {"card": "24 GiB"}, {"context_tokens": "8192"}])
+def test_the_cells_count_the_blocks(texts):
+    figure = figures.context_blocks()
+    view, found = figure.view(texts), {}
+    for mark in figure.marks:
+        name, _, row = mark.name.rpartition("-")
+        if mark.kind == "box" and name in ("state", "cache", "null", "spare", "missing"):
+            x0, y0, x1, y1 = (float(place(part, view)) for part in mark.parts())
+            assert 0 <= x0 <= x1 <= 25 and (y0, y1) == (-int(row), 1 - int(row)), "each row keeps to its place"
+            found[name] = found.get(name, 0) + (x1 - x0) * view.per_cell
+    kept = min(view.request_blocks, view.mid_blocks)
+    assert found["state"] + found["cache"] == pytest.approx(kept) and found["state"] == pytest.approx(view.fixed_blocks)
+    assert found["spare"] - found["missing"] == pytest.approx(view.mid_blocks - view.wanted_blocks)
+    assert found["missing"] == pytest.approx(max(0, view.wanted_blocks - view.mid_blocks))
