@@ -27,8 +27,8 @@ def candidates(config, machine, setting, ask):
 def jobs(setting, placed, ask, context_tokens, prompt_tokens):
     """{decode, prefill: the Job} of the fullest replica of a way."""
     batch = placed.share(ask.batch)
-    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp),
-            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens)}
+    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
+            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
 
 
 def way(config, machine, setting, ask, kind, layers=None):
@@ -74,6 +74,6 @@ def _with_speeds(config, link, setting, ask, made):
         decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
         made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
                        prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
-    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp)
+    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     most = placement.most(config, placed, setting, made.memories, max(1, at))
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
