@@ -6,6 +6,7 @@ from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.links import line_bytes_per_s, link
 from ...catalog.sourced import Sourced
 from ...formula.units import GIB
+from ..engine.versions import RELEASE
 from ..shapes.models import models
 from . import wire
 
@@ -47,10 +48,11 @@ def engine(text, card=None):
     >>> [entry.key for entry in engine("vLLM 0.19.2rc")], [entry.key for entry in engine("ik_llama.cpp b10450")]
     (['vllm-async', 'vllm'], ['ik-llama-cpp'])
     """
-    name = max((alias for alias in ENGINES if alias in text.lower()), key=len, default=None)
+    alone = re.fullmatch(RELEASE, text.strip().lower())  # a release without a name is vLLM's
+    name = max((alias for alias in ENGINES if alias in text.lower()), key=len, default="vllm" if alone else None)
     if name is None:
         return (assumed("engine"),)
-    told = VERSION.search(text.lower().partition(name)[2])
+    told = VERSION.search(text if alone else text.lower().partition(name)[2])
     release, whole = told and tuple(map(int, told.groups())), ENGINES[name]
 
     def holds(said):
@@ -61,6 +63,16 @@ def engine(text, card=None):
 
     kept = [entry for entry in assumptions().values() if entry.said.get("of") == whole.key and holds(entry.said)]
     return (*kept, whole)
+
+
+def other_engine(text):
+    """The entry of an engine that is not vLLM, by its name; None for a release of vLLM.
+
+    >>> other_engine("llama.cpp").name, other_engine("vllm-0.33")
+    ('llama.cpp', None)
+    """
+    found = engine(text)[-1]
+    return None if found.key in ("vllm", "engine") else found
 
 
 def of_engine(name, text, *others):
@@ -148,7 +160,7 @@ def words(cards, link_entry, kind, config, ask):
     said += [f"{key}: memory as sold; the driver shows less" for key in sold]
     if config.draft_layers and not ask.mtp:
         said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
-    if ask.mtp and ask.acceptance is None:
+    if ask.mtp and {ask.acceptance, ask.accepted_per_draft, ask.acceptance_length} == {None}:
         said.append(f"a drafted token is accepted with a chance of {joined(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from . import drafts
 from .assume import CHUNK_TOKENS, ENDS, MID
 
 PARTS = ("decode", "prefill")
@@ -34,6 +35,8 @@ class Ask:
     cpu_offload_gib: float = None
     quant: str = None
     weights_gib: float = None
+    accepted_per_draft: float = None
+    acceptance_length: float = None
 
     @property
     def batch_tokens(self):
@@ -169,4 +172,5 @@ class Plan:
             "crossover": self.crossover,
             "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),
-            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}
+            "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),
+            "assumptions": list(self.assumptions)}

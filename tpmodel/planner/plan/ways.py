@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
-from . import assume, one_pass, partition, placement, uneven, users
+from . import assume, drafts, one_pass, partition, placement, uneven, users
 from .values import Speed, Way
 
 def candidates(config, machine, setting, ask):
@@ -66,8 +66,7 @@ def way(config, machine, setting, ask, kind, layers=None):
 def _with_speeds(config, link, setting, ask, made):
     """The Way with its speeds, where it fits, and what it gives to many users."""
     placed, at = made.placement, made.context_tokens
-    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(assume.ENDS)
-    confirmed = [round_tokens(ask.mtp, chance) for chance in accepted]
+    confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
     if made.fits:
         tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
         work = jobs(setting, placed, ask, at, tokens).values()
