@@ -140,4 +140,9 @@ def svg(figure, values=None):
     found = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", found)
     for name, color in COLORS.items():
         found = found.replace(color, "currentColor" if name == "text" else f"var(--tp-{name}, {color})")
+    for mark in figure.marks:
+        if getattr(mark, "title", ""):
+            opened = f'<g id="{figure.name}-{mark.name}">'
+            found = found.replace(opened, f"{opened}<title>{escape(mark.title)}</title>")
+    found = found.replace("<g ", '<g aria-hidden="true" ', 1)  # the picture has a name, its numbers stand in the table
     return re.sub(r">\s+<", "><", found), transforms(figure, canvas)
