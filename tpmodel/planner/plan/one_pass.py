@@ -32,7 +32,7 @@ class Job:
     sequences: float = 1
     passes: float = 1
     drafts: int = 0
-    engine: str = "vllm"
+    engine: str = assume.ENGINE  # its name, and where known its version
     formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
 
@@ -55,6 +55,11 @@ def terms(config, placement, link, job):
     busy = found.pop("busy")  # divides as that of the middle does: each kind of layer reads, or multiplies
     shares = {name: seconds / v.busy_s for name, seconds in _kinds(v).items()}
     return {name: tuple(share * seconds for seconds in busy) for name, share in shares.items()} | found
+
+
+def seconds(config, placement, link, job, end):
+    """The time of the job at one end of all ranges."""
+    return sum(_end(config, placement, link, job, end)[0].values())
 
 
 def _kinds(v):
@@ -92,14 +97,22 @@ def whole(config, placement, link, job, found):
 
 def _end(config, placement, link, job, end):
     """({term: seconds} at one end of all ranges, the slowest GPU's view); `busy` is what the GPUs work."""
-    views, count = stages(config, placement, link, job, end), len(placement.layers)
+    count, kind = len(placement.layers), assume.pipeline(job.engine)
+    groups = groups_of(placement, job, end)
+    if groups > 1:
+        job = replace(job, tokens=job.tokens / groups, sequences=job.sequences / groups)
+    views = stages(config, placement, link, job, end)
     parts = [layers / sum(placement.layers) for layers in placement.layers]  # of the all-reduces of all layers
     sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
     times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
     i = times.index(max(times))
-    kind = assume.pipeline(job.engine)
-    run = lambda longest, through: (job.passes * through if kind == "in turn" else
-                                    pipeline.run_s(job.passes, longest, through, 0, count))
+    paced = groups * times[i] > sum(times)  # groups follow each other round and round: the slowest stage never waits
+
+    def run(longest, through):
+        if kind == "in turn" or groups > 1:
+            return groups * longest if paced else job.passes * through
+        return pipeline.run_s(job.passes, longest, through, 0, count)
+
     slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
@@ -113,36 +126,53 @@ def _end(config, placement, link, job, end):
         found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
         one_s = handover_s(link, slowest.allreduce_payload_bytes, end)
-        handed = job.passes * (count - 1) * one_s if kind == "in turn" else pipeline.run_s(
-            job.passes, 0, 0, one_s, count)
+        handed = groups * one_s if paced else job.passes * (count - 1) * one_s if kind == "in turn" else (
+            pipeline.run_s(job.passes, 0, 0, one_s, count))
         hides = job.passes > 1 and (kind == "overlapped" and end or end == assume.FAST and kind != "in turn")
         found["hand-overs"] = max(0, handed - (work if hides else 0))
     if job.waits:
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
-        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end)
+        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end, job.engine)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
+
+
+def groups_of(placement, job, end):
+    """In how many groups a step of many sequences goes through a pipeline: one a stage at best, all in one at worst.
+
+    An engine fills every stage only if its sequences came in at different times.
+    """
+    count = len(placement.layers)
+    apart = job.passes == 1 and end > 0 and assume.pipeline(job.engine) == "stages"
+    return min(count, int(job.sequences)) if apart else 1
 
 
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
-    gap, each = assume.gap_number(job.engine), range(len(placement.cards))
+    each, waits = range(len(placement.cards)), waiting(config)
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
                *reads(config, placement, job.tokens))
     for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
         mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
         work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
-        v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
-                  context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
+        gap = assume.wait(job.engine, *waits, card, work.floor_s / part)
+        v = stage(card, link, end, job.sequences, job.engine, **shape(config, order), ranks=placement.ranks,
+                  tokens=job.tokens, context_tokens=job.context_tokens,
+                  gap_s=gap.base_range[2 - end] if job.waits else 0,
                   read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
                   cache_read_bytes=job.sequences * (cache + 2 * states),
                   linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
+
+
+def waiting(config):
+    """(layers, those with a recurrent state) that an engine starts its kernels for; a mixer and its FFN are one."""
+    return shape(config, config.order)["allreduces"] / 2, sum(bool(layer.state) for layer in config.order)
 
 
 def shape(config, order):
@@ -159,11 +189,11 @@ def allreduces(layers):
     return View({"layers": layers}).allreduces
 
 
-def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
+def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
     numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
-               "achieved_frac": assume.of_card(card, "achieved_frac")}
+               "achieved_frac": assume.achieved_number(engine, card)}
     unhidden = assume.of_card(card, "unhidden_frac")
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
     held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
@@ -174,7 +204,7 @@ def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, *, ranks, experts_s=0, floor_s=0, **folded):
+def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_s=0, floor_s=0, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
     folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
@@ -186,14 +216,14 @@ def stage(card, link, end, sequences=1, *, ranks, experts_s=0, floor_s=0, **fold
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
     recipes = {"attention_s": each_meets_its_own} if sequences != 1 else {}
-    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
+    return _on_card(card, link, engine, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
 
 
-def draft_view(config, cards, link, ranks, sequences, drafts, end):
-    """A draft step of `sequences` sequences on the slowest of the cards that draft."""
-    held = {"draft_bytes": draft_bytes(config, sequences), "drafts": drafts, "tokens": sequences * (1 + drafts),
-            "hidden": config.hidden, "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
-    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
+def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume.ENGINE, packed=1):
+    """A draft step of `sequences` sequences on the slowest of the cards that draft; it reads `packed` times ours."""
+    held = {"draft_bytes": packed * draft_bytes(config, sequences), "drafts": drafts, "hidden": config.hidden,
+            "tokens": sequences * (1 + drafts), "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
+    views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
 
