@@ -263,7 +263,7 @@ def test_a_number_of_a_readout_says_why(browser, book):
     page = open_page(browser, book.as_uri(), CHAPTER["decode-time"], viewport={"width": 360, "height": 740})
     figure = FIGURES["decode-time"]
     move(page, figure, figure.controls[1], "50")
-    number = page.locator("#decode-time .tp-number").first
+    number = page.locator("#decode-time .tp-ask").first
     number.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name=f"Why {number.text_content()}")
@@ -279,6 +279,24 @@ def test_a_number_of_a_readout_says_why(browser, book):
     dialog.get_by_role("button", name="Close").click()
     dialog.wait_for(state="hidden")
     assert page.said == []
+    page.close()
+
+
+def test_claims_are_filtered_by_verdict_and_searched(browser, book):
+    page = open_page(browser, book.as_uri(), "book/claims.html", viewport={"width": 360, "height": 740})
+    bar, rows = page.get_by_role("search"), page.locator(".tp-words tbody tr:visible")
+    every = rows.count()
+    assert bar.locator("output").text_content() == f"{every} of {every}"
+    bar.locator("select").select_option("wrong")
+    wrong = rows.count()
+    assert 0 < wrong < every and set(rows.locator("[data-verdict]").all_text_contents()) == {"wrong"}
+    mark = rows.locator("[data-verdict]").first.evaluate("e => getComputedStyle(e, '::after').content")
+    assert "✗" in mark
+    ours = rows.first.locator("td").nth(2)
+    assert ours.bounding_box()["width"] > 200, "ours stands on a line of its own"
+    assert ours.evaluate("e => getComputedStyle(e, '::before').content") == '"ours" ": "'
+    bar.locator("input").fill("nothing holds these words")
+    assert rows.count() == 0 and bar.locator("output").text_content() == f"0 of {every}"
     page.close()
 
 

@@ -264,7 +264,7 @@
         if (by) { event.preventDefault(); step(by); }
       });
     }
-    for (const number of element.querySelectorAll(".tp-number")) {
+    for (const number of element.querySelectorAll(".tp-ask")) {
       number.addEventListener("click", () => explain(number.textContent, number.dataset.why, functions.why, functions.values(view())));
     }
     element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
@@ -284,6 +284,35 @@
   for (const cell of document.querySelectorAll(".tp-words td")) {
     cell.dataset.head = cell.closest("table").tHead.rows[0].cells[cell.cellIndex].textContent;
   }
+
+  /* Tables with verdicts: a bar above the first of them filters all their rows by verdict and by words. */
+  function judge(tables, column) {
+    const rows = tables.flatMap(table => [...table.tBodies[0].rows]), counts = {};
+    for (const row of rows) {
+      const verdict = row.cells[column].textContent;
+      row.cells[column].dataset.verdict = verdict;
+      counts[verdict] = (counts[verdict] || 0) + 1;
+    }
+    const option = ([verdict, count]) => make("option", { value: verdict }, `${verdict || "all"} (${count})`);
+    const choice = make("select", {}, ...[["", rows.length], ...Object.entries(counts)].map(option));
+    const search = make("input", { type: "search" }), told = make("output", {});
+    const filter = () => {
+      const words = search.value.toLowerCase().split(" ");
+      for (const row of rows) {
+        row.hidden = ![row.cells[column].textContent, ""].includes(choice.value)
+          || !words.every(word => row.textContent.toLowerCase().includes(word));
+      }
+      told.textContent = `${rows.filter(row => !row.hidden).length} of ${rows.length}`;
+    };
+    const bar = make("form", { className: "tp-filter", oninput: filter, onsubmit: () => false },
+      make("label", {}, "Verdict ", choice), make("label", {}, "Search ", search), told);
+    bar.setAttribute("role", "search");
+    tables[0].closest(".tp-table").before(bar);
+    filter();
+  }
+  const columnOf = table => [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent === "verdict");
+  const judged = [...document.querySelectorAll(".tp-words table")].filter(table => columnOf(table) >= 0);
+  if (judged.length) judge(judged, columnOf(judged[0]));
 
   const figures = [...document.querySelectorAll("figure.tp-live")];
   const names = figures.map(start);

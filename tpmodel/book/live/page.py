@@ -56,7 +56,7 @@ def _readout(figure, name):
     for place, part in enumerate(figure.all_texts[f"readout-{name}"]):
         said, row = escape(marks.text((part,), view)), places.get((name, place))
         found.append(f"<span>{said}</span>" if row is None else
-                     f'<button id="{figure.name}-why-{name}-{place}" type="button" class="tp-number" '
+                     f'<button id="{figure.name}-why-{name}-{place}" type="button" class="tp-ask" '
                      f'aria-haspopup="dialog" data-why="{row}">{said}</button>')
     return "".join(found)
 
