@@ -294,7 +294,7 @@ def test_claims_are_filtered_by_verdict_and_searched(browser, book):
     assert "✗" in mark
     ours = rows.first.locator("td").nth(2)
     assert ours.bounding_box()["width"] > 200, "ours stands on a line of its own"
-    assert ours.evaluate("e => getComputedStyle(e, '::before').content") == '"ours" ": "'
+    assert ours.evaluate("e => getComputedStyle(e, '::before').content") == '"ours: "'
     bar.locator("input").fill("nothing holds these words")
     assert rows.count() == 0 and bar.locator("output").text_content() == f"0 of {every}"
     page.close()

@@ -35,9 +35,12 @@ def draw(figure, values=None, readouts=True):
             for mark in figure.marks:
                 if mark.axes == number:
                     _draw_mark(f"{figure.name}-{mark.name}", mark, view, axes, pair)
-            if axes.legend:
-                pair.legend(ncols=axes.legend, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False,
-                            borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
+            for columns in range(axes.legend, 0, -1):  # as many as the picture is wide
+                legend = pair.legend(ncols=columns, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False,
+                                     borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
+                canvas.tight_layout(pad=0.4)
+                if legend.get_window_extent().x1 <= canvas.bbox.x1:
+                    break
         canvas.tight_layout(pad=0.4)
         if readouts:
             shown = [f"Shown: {figure.shown_preset(values)}"] * bool(figure.presets)
