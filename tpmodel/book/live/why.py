@@ -27,10 +27,9 @@ def derivations(figure):
     rows, nodes, known = [], [], {}
 
     def row(why):
-        node = values[id(why)]
-        key = why.name, id(node)
+        node, under = values[id(why)], [row(part) for part in why.parts]
+        key = why.name, why.how, id(node), *under
         if key not in known:
-            under = [row(part) for part in why.parts]
             known[key] = len(rows)
             rows.append((*_told(figure, why), under))
             nodes.append(node)
