@@ -32,15 +32,23 @@ class Version:
     whole_model: bool = False  # each pipeline stage is charged with all layers (issues 32105 and 34076)
     mamba2_checkpoints: int = 0  # states that prefix caching keeps besides
     gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; a card without it: checkpoints=0
+    whole_prompt: bool = False  # the profile run is a pass of the whole context
+    sorts: bool = False  # sampling sorts whole rows of the vocabulary
+    graphs: bool = True  # what CUDA graphs are expected to take is taken off before the cache is sized
+    counts: bool = True  # the counters of penalties are kept
 
 
+_NEW = dict(caching=True, printed="new")
 VERSIONS = (
-    Version((0, 0), grouped=False),
-    Version((0, 14), whole_model=True),
-    Version((0, 16)),
-    Version((0, 24), caching=True, printed="new"),
-    Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1),
-    Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
+    Version((0, 0), grouped=False, whole_prompt=True, sorts=True, graphs=False, counts=False),
+    Version((0, 8), grouped=False, sorts=True, graphs=False, counts=False),
+    Version((0, 14), whole_model=True, sorts=True, graphs=False, counts=False),
+    Version((0, 16), graphs=False, counts=False),
+    Version((0, 21), counts=False),
+    Version((0, 24), **_NEW, counts=False),
+    Version((0, 29), **_NEW),
+    Version((0, 32), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1),
+    Version((0, 33), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
 )
 RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 
@@ -68,6 +76,7 @@ class Setting:
     block_tokens: int = 16
     batch_tokens: int = 8192
     context_tokens: int = 1
+    sequences: int = 256  # that may run at once
     in_flight: int = None
     caching: bool = None
     mode: str = None  # of the states: none, align, all
