@@ -1,4 +1,4 @@
-"""What vLLM takes of a GPU beside weights and cache, part by part: numbers of the shape and of the start, and their view.
+"""What vLLM takes of a GPU beside weights and cache, part by part: numbers of shape and start, and their view.
 
 A model's structure is folded here into the names that `formulas.overhead` computes with.
 """
@@ -9,13 +9,15 @@ from functools import lru_cache
 
 from ...catalog.assumptions import assumed
 from ...formula.view import View
-from ..shapes.layers import Module
 
 PARTS = ("padding", "buffers", "workspace", "counts", "graph")  # beside the peak: kept, or taken off at once
 PEAK = ("activation", "sampler", "vision")  # of these the largest
-WORDS = {"padding": "zeros round weights", "buffers": "kernels and buffers", "workspace": "experts' workspace",
-         "counts": "penalty counters", "graph": "CUDA graphs", "activation": "activations", "sampler": "logits and sampler",
-         "vision": "vision tower"}
+WORDS = {  # in words, and the flags that make it smaller
+    "padding": ("zeros round weights", ""), "buffers": ("kernels and buffers", ""),
+    "workspace": ("experts' workspace", "--max-num-batched-tokens"), "counts": ("penalty counters", "--max-num-seqs"),
+    "graph": ("CUDA graphs", "--max-num-seqs, or --enforce-eager"),
+    "activation": ("activations", "--max-num-batched-tokens"), "sampler": ("logits and sampler", "--max-num-seqs"),
+    "vision": ("vision tower at its largest input", "--language-model-only (here --text-only), or --skip-mm-profiling")}
 UNSURE = ("buffers_bytes", "graph_piece_bytes", "sampler_element_bytes", "compile_bytes")
 MOST_CAPTURED, FINE, COARSE, FINE_TO = 512, 8, 16, 256  # sizes of CUDA graphs: steps of 8 below 256, then of 16
 EXPERT_ROWS, EXPERT_COLUMNS = 128, 256  # MXFP4's experts are padded to these
@@ -23,7 +25,7 @@ EXPERT_ROWS, EXPERT_COLUMNS = 128, 256  # MXFP4's experts are padded to these
 
 @dataclass(frozen=True)
 class Stage:
-    """The GPU that is asked about: the Layers it holds, whether it is first and last of a pipeline, GPUs that share it."""
+    """The GPU that is asked about: the Layers it holds, if it is first and last of a pipeline, GPUs that share it."""
 
     order: tuple
     first: bool
@@ -37,7 +39,7 @@ class Taken:
 
     ends: tuple
     view: View
-    parts: tuple
+    parts: tuple  # of dicts
 
 
 def sizes(sequences, drafts, batch_tokens):
@@ -79,15 +81,15 @@ def padding(config, ranks):
 def _patches(config, setting, first):
     """Patches of the largest input; none where the tower is left out, or on a later stage."""
     tower = config.tower
-    if not (first and tower and any(isinstance(m, Module) and m.name == "vision" for m in config.modules)):
+    if not (first and tower and any(m.name == "vision" for m in config.modules)):
         return 0
     vision = assumed("vision")
     pictures = 1
     if tower.film:  # as many pictures as the context holds
         pictures = max(1, min(int(vision.item_frames) // 2, int(setting.context_tokens // vision.item_tokens)))
-    tokens = max(setting.batch_tokens, vision.item_tokens * pictures) if tower.pictures else setting.batch_tokens
-    return math.ceil(tokens // vision.item_tokens * vision.item_tokens * tower.patches) if tower.pictures else (
-        math.ceil(tokens * tower.patches))
+    most, item = setting.batch_tokens, int(vision.item_tokens)  # as many pictures as a pass holds, but one
+    tokens = max(most // item, pictures) * item if tower.pictures else most
+    return math.ceil(tokens * tower.patches)
 
 
 def numbers(config, setting, stage):
@@ -137,15 +139,18 @@ def taken(config, setting, stage):
     middle = view.parts_bytes
     ends = middle - math.hypot(*moved[0]), middle, middle + math.hypot(*moved[1])
     counted = max(PEAK, key=lambda name: getattr(view, f"{name}_bytes"))
-    rows = []
-    for name in PARTS + PEAK:
-        quantity, size = f"{name}_bytes", getattr(view, f"{name}_bytes")
-        if size > 0:
-            spans = [getattr(one, quantity) for ends_ in at.values() for one in ends_] + [size]
-            why = next((n for n in found if any(getattr(one, quantity) != size for one in at[n])), None)
-            number = found.get(quantity) or found.get(why)
-            rows.append({"name": WORDS[name], "quantity": quantity, "bytes": size, "low_bytes": min(spans),
-                         "high_bytes": max(spans), "counted": name not in PEAK or name == counted,
-                         "kind": number.kind if number else "computed",
-                         "source": number.source if number else f"tpmodel.formulas.overhead.{quantity}"})
-    return Taken(ends, view, tuple(map(tuple, (row.items() for row in rows))))
+    rows = tuple(_row(name, view, at, found, counted) for name in PARTS + PEAK if getattr(view, f"{name}_bytes") > 0)
+    return Taken(ends, view, rows)
+
+
+def _row(name, view, at, found, counted):
+    """A part as a row; its range is what the unsure numbers make of it, its source the first of those that move it."""
+    quantity, (words, less) = f"{name}_bytes", WORDS[name]
+    size = getattr(view, quantity)
+    spans = {unsure: [getattr(one, quantity) for one in views] for unsure, views in at.items()}
+    number = next((found[unsure] for unsure, span in spans.items() if any(one != size for one in span)), None)
+    every = [size, *(one for span in spans.values() for one in span)]
+    return {"name": words, "quantity": quantity, "bytes": size, "low_bytes": min(every), "high_bytes": max(every),
+            "counted": name not in PEAK or name == counted, "less_with": less,
+            "kind": number.kind if number else "computed",
+            "source": number.source if number else f"tpmodel.formulas.overhead.{quantity}"}

@@ -91,6 +91,8 @@ def model(ask):
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
+    if not ask.mtp:  # vLLM loads the layer only where it drafts
+        config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     if ask.text_only:
         left = tuple(module for module in config.modules if module.name != "vision")
         if left == config.modules:

@@ -44,9 +44,10 @@ def make(ask):
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")
-    if ask.batch == 1 and best.at_once:
-        said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
-                    f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
+    if ask.batch == 1 and best.at_once and not ask.max_num_seqs:
+        said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
+                    "states a block, without which vLLM refuses to start; its own default is "
+                    f"{max(map(starts.default_sequences, best.placement.cards))}")
     if name == ask.model and name in shapes():
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)

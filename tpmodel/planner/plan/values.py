@@ -81,6 +81,7 @@ class Way:
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
+    setting: object  # the engine's, with the sequences that may run at once
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 
@@ -128,17 +129,27 @@ class Plan:
     command: str
     assumptions: tuple
 
+    def log(self):
+        """What vLLM of the version asked for prints when it has started so."""
+        best, pool = self.best, self.best.pool
+        tokens = pool.printed_tokens_old if self.setting.rules.printed == "old" else pool.printed_tokens
+        part = lambda gpu, name: sum(row["bytes"] for row in gpu["parts"] if row["quantity"] == name)
+        return {"num_blocks": pool.pool_blocks, "kv_cache_tokens": tokens,
+                "max_concurrency": pool.concurrency, "max_model_len": self.ask.context or best.holds_tokens,
+                "model_loading_bytes": [gpu["weights_bytes"] + part(gpu, "padding_bytes") for gpu in best.memories],
+                "graph_bytes": [part(gpu, "graph_bytes") for gpu in best.memories],
+                "available_bytes": [gpu["kv_pool_bytes"] for gpu in best.memories]}
+
     def document(self):
         """The plan as plain values: the one place where its JSON is made."""
-        best, placed, pool = self.best, self.best.placement, self.best.pool
+        best, placed = self.best, self.best.placement
         return {
             "gpus": [dict(memory) for memory in best.memories],
             "max_context_tokens": best.holds_tokens, "max_context_range": dict(zip(ENDS, best.longest)),
             "fits": best.fits, "context_tokens": best.context_tokens,
             **{part: getattr(best, part).document() if best.fits else None for part in PARTS}, "util": best.util,
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
-            "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
-                    "max_concurrency": pool.concurrency},
+            "log": self.log(),
             "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),
             "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}

@@ -131,7 +131,8 @@ def tower(f, config):
     take = lambda *keys, other=0: next((v[k] for k in keys if type(v.get(k)) is int and 0 < v[k] < 10**7), other)
     hidden = take("embed_dim" if "mlp_ratio" in v else "hidden_size", "vt_hidden_size")
     wide = take("intermediate_size", "vt_intermediate_size") or int(hidden * v.get("mlp_ratio", 0))
-    patch, frames, merge = take("patch_size", other=14), take("temporal_patch_size", other=1), take("spatial_merge_size")
+    patch, frames = take("patch_size", other=14), take("temporal_patch_size", other=1)
+    merge = take("spatial_merge_size")
     picture = (take("image_size", other=0) // patch) ** 2
     tokens = f.integer("mm_tokens_per_image", 0) or f.integer("image_seq_length", 0)
     patches = merge**2 or (picture / tokens if picture and tokens else 4)
