@@ -31,6 +31,8 @@ class Version:
     grouped: bool = True  # needed bytes count padding layers
     whole_model: bool = False  # each pipeline stage is charged with all layers (issues 32105 and 34076)
     mamba2_checkpoints: int = 0  # states that prefix caching keeps besides
+    expert_rows: int = 128  # smallest blocks of FP8 that a rank's experts may be cut into
+    least_card: int = 70  # ten times the compute capability of the oldest cards that its wheels have kernels for
     gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; a card without it: checkpoints=0
     whole_prompt: bool = False  # the profile run is a pass of the whole context
     sorts: bool = False  # sampling sorts whole rows of the vocabulary
@@ -38,7 +40,7 @@ class Version:
     counts: bool = True  # the counters of penalties are kept
 
 
-_NEW = dict(caching=True, printed="new")
+_NEW = dict(caching=True, printed="new", least_card=75)
 VERSIONS = (
     Version((0, 0), grouped=False, whole_prompt=True, sorts=True, graphs=False, counts=False),
     Version((0, 8), grouped=False, sorts=True, graphs=False, counts=False),
@@ -48,7 +50,7 @@ VERSIONS = (
     Version((0, 24), **_NEW, counts=False),
     Version((0, 29), **_NEW),
     Version((0, 32), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1),
-    Version((0, 33), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
+    Version((0, 33), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64, expert_rows=32),
 )
 RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 

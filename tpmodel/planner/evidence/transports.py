@@ -6,6 +6,7 @@ from ...catalog.links import LANES, TRANSFERS, capped, link, links
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 BETWEEN = {"shm": "host_link", "nvlink": "nvlink"}  # what the cards say of their own link
+NAMES = ("none", "pcie-unknown", *BETWEEN, *SLOTS)
 MOST_RANKS = 1024
 
 
@@ -20,7 +21,7 @@ def of(line):
         return link(len(said) == 1 and said.pop() or assumed("card").said[BETWEEN[name]])
     if name not in SLOTS:
         raise ValueError(f"link = {name[:40]!r} is not accepted: "
-                       f"it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+                       f"it must be one of {', '.join(NAMES)}")
     if name in links() and not slot:
         return link(name)
     return link("{}-pcie{}-x{}".format(SLOTS[name], *(slot or _slot(line, cards))))

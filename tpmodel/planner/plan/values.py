@@ -31,6 +31,8 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    quant: str = None
+    weights_gib: float = None
 
     @property
     def batch_tokens(self):
@@ -82,6 +84,7 @@ class Way:
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
     setting: object  # the engine's, with the sequences that may run at once
+    most: int = 0  # sequences of the context that fit together
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 

@@ -48,9 +48,9 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
-    starts.check_build(config)
+    starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
-    starts.check_ranks(config, placed.ranks)
+    starts.check_ranks(config, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     if kind in ("offload", SHARED):
@@ -66,7 +66,9 @@ def way(config, machine, setting, ask, kind, layers=None):
     at = ask.context or min(max(assume.PROMPT_TOKENS, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, setting)
+    most = placement.most(config, placed, setting, middle, at)
+    holds_asked = holds >= (ask.context or ask.prompt or 1)
+    made = Way(placed, used, middle, longest, at, holds_asked, pool, at_once, setting, most)
     if not made.fits:
         return made
     starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
