@@ -124,19 +124,19 @@ ROWS = [  # (quantity and setting, decimals or None for texts, places)
         lambda: note("bytes", "plan_default"), lambda: note("context", "counted_tokens"),
         lambda: readout("context-budget", r"([\d,]+) tokens is the largest"),
         lambda: readout("context-blocks", r"Largest context ([\d,]+) tokens"),
-        lambda: cell("context-blocks", "largest context", "mid, 1.2 GiB")]),
+        lambda: cell("context-blocks", "largest context", "mid")]),
     ("longest context, fp8, least overhead", 0, [
         lambda: planned()["max_context_range"]["high"],
-        lambda: cell("context-blocks", "largest context", "low, 0.9 GiB")]),
+        lambda: cell("context-blocks", "largest context", "low")]),
     ("longest context, fp8, most overhead", 0, [
         lambda: planned()["max_context_range"]["low"],
-        lambda: cell("context-blocks", "largest context", "high, 1.9 GiB")]),
+        lambda: cell("context-blocks", "largest context", "high")]),
     ("longest context, bf16", 0, [
         lambda: planned(kv_dtype="bf16")["max_context_tokens"],
         lambda: cell("context-budget", "largest context", "BF16 KV")]),
     ("blocks of the pool", 0, [
         lambda: planned()["log"]["num_blocks"],
-        lambda: cell("context-blocks", "blocks of the pool", "mid, 1.2 GiB")]),
+        lambda: cell("context-blocks", "blocks of the pool", "mid")]),
     ("decode, one user, 8,192 tokens", 1, [
         lambda: planned()["decode"]["mid"], lambda: asked("decode_tokens_per_s"),
         lambda: note("decode", "counted_rate"), lambda: note("prefill", "tp_decode"),

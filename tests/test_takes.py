@@ -33,13 +33,13 @@ def part(found, quantity):
 def test_a_dense_model_by_hand():
     """Qwen3-8B on one card, 256 sequences: 36 layers, hidden 4,096, intermediate 12,288, 151,936 words."""
     found = taken("qwen3-8b")
-    assert part(found, "activation_bytes")["bytes"] == 2 * 2048 * (2 * 4096 + 3 * 12288)
+    assert part(found, "forward_bytes")["bytes"] == 2 * 2048 * (2 * 4096 + 3 * 12288)
     assert part(found, "sampler_bytes")["bytes"] == 256 * 151936 * 14
     assert part(found, "counts_bytes")["bytes"] == 256 * 151936 * 33 / 8
     assert part(found, "graph_bytes")["bytes"] == pytest.approx(51 * 37 * 0.48 * MIB)
     added = [256 * 151936 * (14 + 33 / 8), 51 * 37 * 0.48 * MIB, 0.22 * GIB]
     assert found.ends[1] == pytest.approx(sum(added))
-    assert [row["quantity"] for row in found.parts if not row["counted"]] == ["activation_bytes"]
+    assert [row["quantity"] for row in found.parts if not row["counted"]] == ["forward_bytes"]
 
 
 @pytest.mark.parametrize("sequences, drafts, tokens, count", [
@@ -55,9 +55,9 @@ def test_each_knob_moves_its_own_parts():
     sizes = lambda found: {row["quantity"]: row["bytes"] for row in found.parts}
     moved = lambda found: {name for name, size in sizes(found).items() if size != sizes(base)[name]}
     assert moved(taken("qwen3.8-27b-fp8", sequences=8)) == {"sampler_bytes", "counts_bytes", "graph_bytes"}
-    assert moved(taken("qwen3.8-27b-fp8", batch_tokens=4096)) == {"activation_bytes"}
-    twice = part(taken("qwen3.8-27b-fp8", batch_tokens=4096), "activation_bytes")
-    assert twice["bytes"] == 2 * sizes(base)["activation_bytes"]
+    assert moved(taken("qwen3.8-27b-fp8", batch_tokens=4096)) == {"forward_bytes"}
+    twice = part(taken("qwen3.8-27b-fp8", batch_tokens=4096), "forward_bytes")
+    assert twice["bytes"] == 2 * sizes(base)["forward_bytes"]
     assert part(taken("qwen3.8-27b-fp8", first=False), "vision_bytes")["bytes"] == 0
     later = taken("qwen3.8-27b-fp8", last=False)
     assert part(later, "sampler_bytes")["bytes"] == part(later, "counts_bytes")["bytes"] == 0
@@ -79,7 +79,7 @@ def test_releases_differ():
     assert part(newer, "graph_bytes")["bytes"] > 0
     assert part(taken("llama-3.1-8b", release="0.24"), "counts_bytes")["bytes"] == 0
     whole = taken("llama-3.1-8b", release="0.6", context_tokens=16384)
-    assert part(whole, "activation_bytes")["bytes"] == 8 * part(newer, "activation_bytes")["bytes"]
+    assert part(whole, "forward_bytes")["bytes"] == 8 * part(newer, "forward_bytes")["bytes"]
 
 
 @pytest.mark.parametrize("name", sorted(shapes()))
@@ -108,7 +108,7 @@ def test_a_film_grows_with_the_context_and_can_be_left_out(tmp_path):
 def test_the_sum_of_what_counts_is_the_overhead_everywhere():
     found = plan("qwen3.8-27b-nvfp4", [CARD] * 2, "tp", kv_dtype="fp8")
     gpu_ = found["gpus"][0]
-    compiled = 0.1 * GIB if part_counted(gpu_) == "activation_bytes" else 0
+    compiled = 0.1 * GIB if part_counted(gpu_) == "forward_bytes" else 0
     counted = sum(row["bytes"] for row in gpu_["parts"] if row["counted"])
     assert counted + compiled == pytest.approx(gpu_["overhead_bytes"])
     assert gpu_["kv_pool_bytes"] == pytest.approx(gpu_["budget_bytes"] - gpu_["weights_bytes"] - gpu_["overhead_bytes"])
@@ -120,7 +120,7 @@ def test_the_sum_of_what_counts_is_the_overhead_everywhere():
 
 def part_counted(gpu_):
     return next(row["quantity"] for row in gpu_["parts"] if row["counted"] and row["quantity"] in (
-        "activation_bytes", "sampler_bytes", "vision_bytes"))
+        "forward_bytes", "sampler_bytes", "vision_bytes"))
 
 
 def test_a_measured_overhead_counts_in_place_of_the_parts():

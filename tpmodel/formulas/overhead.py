@@ -3,15 +3,14 @@
 from ..formula import formula, ops
 
 STREAMS = 2  # of the hidden size: the residual and what a module reads
-COUNTER_BYTES, FLAG_BYTES = 4, 1 / 8  # of each word of the vocabulary: how often it came, and whether it was asked
 
 
 @formula
-def activation_bytes(batch_tokens, hidden, widest_elements, ranks, element_bytes):
+def forward_bytes(batch_tokens, hidden, widest_elements, ranks, element_bytes):
     r"""Activations of the profile run: the residual, a module's input, and what its widest module holds at once.
     limits : attention is left out of that run; a compiled graph may keep less.
     source : vLLM 0.33, profile_run; elements counted from the module's matrices
-    >>> activation_bytes(2048, 5120, 52224, 1, 2) / 2**20
+    >>> forward_bytes(2048, 5120, 52224, 1, 2) / 2**20
     244.0
     """
     return element_bytes * batch_tokens * (STREAMS * hidden + widest_elements / ranks)
@@ -29,15 +28,15 @@ def sampler_bytes(sequences, vocabulary, sampler_element_bytes):
 
 
 @formula
-def vision_bytes(patches, vision_hidden, vision_widest, ranks, pixel_elements):
+def vision_bytes(patches, vision_hidden, vision_widest, ranks, element_bytes, pixel_elements, pixel_bytes):
     r"""Activations of the vision tower on its largest input: two streams, its widest matrix products, the pixels.
     limits : pixels stay whole, in FP32 and as a copy in 16 bits; the tower is split as the model is.
     source : vLLM 0.33, profile_encoder_cache
-    >>> vision_bytes(65536, 1152, 8608, 2, 1536) / 2**20
+    >>> vision_bytes(65536, 1152, 8608, 2, 2, 1536, 6) / 2**20
     1402.0
     """
-    element_bytes, pixel_bytes = 2, 6
-    return patches * (element_bytes * (STREAMS * vision_hidden + vision_widest / ranks) + pixel_bytes * pixel_elements)
+    streams = element_bytes * (STREAMS * vision_hidden + vision_widest / ranks)
+    return patches * (streams + pixel_elements * pixel_bytes)
 
 
 @formula
@@ -54,14 +53,14 @@ def workspace_bytes(batch_tokens, experts_read, hidden, expert_intermediate, ran
 
 
 @formula
-def counts_bytes(sequences, vocabulary):
+def counts_bytes(sequences, vocabulary, counter_bytes):
     r"""Counters of words for penalties, which are kept for every sequence that may run.
     limits : on GPUs of the last stage.
     source : vLLM 0.33, PenaltiesState
-    >>> counts_bytes(256, 2**17) / 2**20
+    >>> counts_bytes(256, 2**17, 4 + 1 / 8) / 2**20
     132.0
     """
-    return sequences * vocabulary * (COUNTER_BYTES + FLAG_BYTES)
+    return sequences * vocabulary * counter_bytes
 
 
 @formula
@@ -76,14 +75,14 @@ def graph_bytes(graph_sizes, stage_layers, graph_piece_bytes):
 
 
 @formula
-def peak_bytes(activation_bytes, compile_bytes, sampler_bytes, vision_bytes):
+def peak_bytes(forward_bytes, compile_bytes, sampler_bytes, vision_bytes):
     r"""The largest of three: activations, with what compiling takes beside them, sampler and tower do not meet.
     limits : the tower's output, which outlives it, is left out.
     source : vLLM 0.33: the peak of the profile run is taken off
     >>> peak_bytes(3.0, 0.5, 5.0, 4.0)
     5.0
     """
-    return ops.maximum(ops.maximum(activation_bytes + compile_bytes, sampler_bytes), vision_bytes)
+    return ops.maximum(ops.maximum(forward_bytes + compile_bytes, sampler_bytes), vision_bytes)
 
 
 @formula

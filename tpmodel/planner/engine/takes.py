@@ -11,15 +11,16 @@ from ...catalog.assumptions import assumed
 from ...formula.view import View
 
 PARTS = ("padding", "buffers", "workspace", "counts", "graph")  # beside the peak: kept, or taken off at once
-PEAK = ("activation", "sampler", "vision")  # of these the largest
+PEAK = ("forward", "sampler", "vision")  # of these the largest
 WORDS = {  # in words, and the flags that make it smaller
     "padding": ("zeros round weights", ""), "buffers": ("kernels and buffers", ""),
     "workspace": ("experts' workspace", "--max-num-batched-tokens"), "counts": ("penalty counters", "--max-num-seqs"),
     "graph": ("CUDA graphs", "--max-num-seqs, or --enforce-eager"),
-    "activation": ("activations", "--max-num-batched-tokens"), "sampler": ("logits and sampler", "--max-num-seqs"),
+    "forward": ("activations", "--max-num-batched-tokens"), "sampler": ("logits and sampler", "--max-num-seqs"),
     "vision": ("vision tower at its largest input", "--language-model-only (here --text-only), or --skip-mm-profiling")}
 UNSURE = ("buffers_bytes", "graph_piece_bytes", "sampler_element_bytes", "compile_bytes")
 MOST_CAPTURED, FINE, COARSE, FINE_TO = 512, 8, 16, 256  # sizes of CUDA graphs: steps of 8 below 256, then of 16
+COUNTER_BYTES, PIXEL_BYTES = 4 + 1 / 8, 6
 EXPERT_ROWS, EXPERT_COLUMNS = 128, 256  # MXFP4's experts are padded to these
 
 
@@ -119,15 +120,15 @@ def _view(config, setting, stage):
         "patches": (_patches(config, setting, stage.first), "the largest input of the tower"),
         "vision_hidden": (tower.hidden if tower else 0, shape), "vision_widest": (tower.widest if tower else 0, shape),
         "pixel_elements": (tower.pixels if tower else 0, shape),
+        "pixel_bytes": (PIXEL_BYTES, "FP32, and a copy in 16 bits"),
+        "counter_bytes": (COUNTER_BYTES * rules.counts, "a counter in 32 bits and a flag; none before 0.29"),
         "padding_bytes": (padding(config, stage.ranks) * share, "the shape: experts in MXFP4 padded to 128 and 256"),
         "graph_sizes": (sizes(setting.sequences, setting.drafts, setting.batch_tokens) * rules.graphs,
                         "sizes of a batch up to twice the sequences"),
         "stage_layers": (len(stage.order), "the setting"),
         **{name: (number.base, number) for name, number in found.items()}}
-    if not rules.counts:
-        given["counts_bytes"] = (0.0, "this release keeps none")
     values, sources = ({name: pair[i] for name, pair in given.items()} for i in (0, 1))
-    return View(values, given=("counts_bytes",) if "counts_bytes" in given else (), sources=sources), found
+    return View(values, sources=sources), found
 
 
 @lru_cache(maxsize=512)
@@ -139,8 +140,12 @@ def taken(config, setting, stage):
     middle = view.parts_bytes
     ends = middle - math.hypot(*moved[0]), middle, middle + math.hypot(*moved[1])
     counted = max(PEAK, key=lambda name: getattr(view, f"{name}_bytes"))
+    before = assumed("vllm").numbers["context_bytes"]
     rows = tuple(_row(name, view, at, found, counted) for name in PARTS + PEAK if getattr(view, f"{name}_bytes") > 0)
-    return Taken(ends, view, rows)
+    context = {"name": "CUDA's context", "quantity": "context_bytes", "bytes": before.base, "low_bytes": before.base,
+               "high_bytes": before.base, "counted": False, "less_with": "", "kind": before.kind,
+               "source": before.source, "apart": "taken before the engine counts, out of what its share leaves"}
+    return Taken(ends, view, (*rows, context))
 
 
 def _row(name, view, at, found, counted):
@@ -152,5 +157,6 @@ def _row(name, view, at, found, counted):
     every = [size, *(one for span in spans.values() for one in span)]
     return {"name": words, "quantity": quantity, "bytes": size, "low_bytes": min(every), "high_bytes": max(every),
             "counted": name not in PEAK or name == counted, "less_with": less,
+            "apart": "" if name not in PEAK or name == counted else "not at the same time, so not added",
             "kind": number.kind if number else "computed",
             "source": number.source if number else f"tpmodel.formulas.overhead.{quantity}"}

@@ -68,7 +68,7 @@ def _part(row):
     size, low, high = (row[name] / 2**30 for name in ("bytes", "low_bytes", "high_bytes"))
     span = f" ({low:.2f} to {high:.2f})" if f"{low:.2f}" != f"{high:.2f}" else ""
     less = f"; less with {row['less_with']}" if row["less_with"] else ""
-    held = "" if row["counted"] else "not at the same time, so not added: "
+    held = f"{row['apart']}: " if row["apart"] else ""
     return f"    {held}{row['name']} {size:.2f} GiB{span}{less} ({row['kind']}: {row['source']})"
 
 

@@ -31,7 +31,7 @@ def of(config, card, setting, stage):
         return Overhead(found.ends, found.parts, found.view)
     low, mid, high = number.base_range
     row = {"name": "as measured", "quantity": "overhead_bytes", "bytes": mid, "low_bytes": low, "high_bytes": high,
-           "counted": True, "less_with": "", "kind": number.kind, "source": number.source}
+           "counted": True, "less_with": "", "apart": "", "kind": number.kind, "source": number.source}
     return Overhead(number.base_range, (row,), View({"overhead_bytes": mid}, sources={"overhead_bytes": number}))
 
 
