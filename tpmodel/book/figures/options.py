@@ -4,7 +4,8 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import DTYPE_BYTES, GB, GIB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, LINK, MODEL, OVERHEAD, UTILISATION_FRAC
+from ...planner.evidence.articles import GPU, LINK, MODEL, OVERHEAD, PLAIN, UTILISATION_FRAC
+from ...planner.evidence.measured import waits_s
 from ...planner.plan import assume, wire
 from ...planner.plan.placement import cache_bytes
 from ...planner.plan.plan import make
@@ -29,12 +30,12 @@ NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
 DRIVER = f"{GPU.reported_bytes / GIB:.2f} GiB, as its driver gives an engine"
 CARDS = {NOMINAL: {"vram_bytes": GPU.vram_bytes}, DRIVER: {"vram_bytes": GPU.reported_bytes}}
 BUILD_GB = f"{LOADED_BYTES / GB:.10g}"
-SHAPE = {name: getattr(MODEL, name) for name in
-         ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
+SHAPE = PLAIN | {name: getattr(MODEL, name) for name in
+                 ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
     "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
-    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
+    "gap_s": f"{waits_s(assume.ENGINE)[1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
     "allreduce_latency_s": f"{SHM['allreduce_latency_s'] / US:.10g}",
     "link": "host memory, two protocols", "states": "read and written"}
 PASS = {  # recipes of every figure that times a pass

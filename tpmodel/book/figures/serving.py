@@ -4,8 +4,8 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import GB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU
-from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate
+from ...planner.evidence.articles import GPU, PLAIN
+from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
@@ -19,7 +19,7 @@ MOST_DRAFTS = 8
 DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES  # of one draft, before the split
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
-SHAPE |= {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
+SHAPE |= PLAIN | {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
           "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
 RECIPES = PASS | {
     "tokens": "verify_tokens",
@@ -50,7 +50,8 @@ def _machine(silent=()):
 
 # --- is my speed what it should be? --------------------------------------------------------------
 
-ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer", "another": "another"}
+ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer",
+           "another": "another"}
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
@@ -63,7 +64,7 @@ AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its 
 
 
 def _engine(name):
-    waits = {f"gap_s_{end}": wait for end, wait in enumerate(assume.gap_range_s(name))}
+    waits = {f"gap_s_{end}": wait for end, wait in enumerate(waits_s(name))}
     return waits | {"as_vllm": float(name == "sglang")}
 
 

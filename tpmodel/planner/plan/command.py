@@ -23,11 +23,11 @@ def run(args):
     if args.json:
         print(json.dumps(found, allow_nan=False))
     else:
-        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args)))
+        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args, made)))
     return 0
 
 
-def _lines(found, args):
+def _lines(found, args, made):
     """The plan as lines of text."""
     yield found["verdict"]
     told = []
@@ -51,6 +51,8 @@ def _lines(found, args):
                    "limited by the {limited_by}").format(**part)
         for name, ends in part["terms"].items() if part and args.explain else ():
             yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
+    if made.best.users.largest_batch:
+        yield f"  {made.best.users.words}"
     for other in found["compared"]:
         speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other["fits"]]
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
@@ -87,7 +89,10 @@ def add_arguments(command):
     add("--util", "fraction of the memory that the engine may take", type=float, default=0.92)
     add("--reserve-gib", "GiB taken before the start on each GPU: 1.4,0", default="0")
     add("--mtp", "tokens drafted a round by the model's MTP layer", type=int, default=0)
-    add("--acceptance", "chance that a drafted token is accepted (default: a range)", type=float)
+    add("--acceptance", "chance that the next draft is accepted where those before it were (default: a range); no "
+        "engine prints it: take one of the next two", type=float)
+    add("--accepted-per-draft", "accepted / drafted, the rate of acceptance that vLLM and llama.cpp print", type=float)
+    add("--acceptance-length", "tokens confirmed a round, the mean acceptance length that vLLM prints", type=float)
     add("--batch", "sequences decoded together, each of the context", type=int, default=1)
     add("--prompt", "tokens of the prompt that prefill is asked for (default: 8,192, or the context)", type=int)
     add("--max-num-seqs", "most sequences at once, for the line", type=int)
@@ -96,7 +101,8 @@ def add_arguments(command):
     add("--quant", "plan an unquantised model as awq, gptq, fp8, fp8-block, nvfp4 or mxfp4")
     add("--weights-gib", "what the quantised build weighs, where its size is known", type=float)
     add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
-    add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
+    add("--cpu-offload-gib", "GiB of the weights of each GPU that stay in main memory (default: what must)", type=float)
+    add("--engine", "the vLLM version whose rules count; llama.cpp, SGLang, ...: speeds only", default="vllm-0.33")
     add("--goal", "what auto compares: decode or prefill", default="decode")
     add("--catalog", "a TOML file with GPUs and links of your own")
     add("--why", "print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...", metavar="NAME")

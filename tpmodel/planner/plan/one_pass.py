@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass, replace
 
-from ...catalog.assumptions import assumed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
 from ...formulas import passes, pipeline
 from ..engine.memory import FULL
-from . import assume, wire
-from .placement import FIRST, LAST, bytes_of, cache_bytes, head_bytes, reads, stage_layers
+from . import assume, products, wire
+from .placement import bytes_of, cache_bytes, head_bytes, reads, stage_layers
 
 BF16_BYTES = 2
-WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
+WORK = ("weight read", "cache read", "linear layers", "attention", "kernel starts")  # terms in which GPUs work
 SENT = ("all-reduces", "hand-overs", "offload copies")
-UNSPLIT = FIRST + LAST  # modules that no token of a prompt is multiplied with
 GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allreduces": "counted from the layers",
           "cache_read_bytes": "counted: the cached layers, and each state read and written",
           "linear_s": "the sum over modules of 2 p T / (N mu R), each in its format",
+          "experts_s": "the roofline of the experts that are drawn", "floor_s": "counted: four products a layer",
           "element_bytes": "activations in 16 bits",
           **dict.fromkeys(("hidden", "heads", "head_elements", "full_layers"), "the model's shape"),
           **dict.fromkeys(("tokens", "context_tokens", "ranks"), "asked for")}
@@ -33,7 +32,7 @@ class Job:
     sequences: float = 1
     passes: float = 1
     drafts: int = 0
-    engine: str = "vllm"
+    engine: str = assume.ENGINE  # its name, and where known its version
     formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
 
@@ -53,11 +52,25 @@ def terms(config, placement, link, job):
     """{term: (slow, middle, fast) seconds} of the job; their sums are its times."""
     ends, slowest = zip(*(_end(config, placement, link, job, end) for end in range(len(assume.ENDS))))
     found, v = {name: tuple(here[name] for here in ends) for name in ends[0]}, slowest[assume.MID]
-    busy = found.pop("busy")  # divides as the reads or the products of the middle do, whichever take longer
-    longer = max({"weight read": v.weight_read_s, "cache read": v.kv_read_s},
-                 {"linear layers": v.linear_s, "attention": v.attention_s}, key=lambda parts: sum(parts.values()))
-    shares = {name: seconds / sum(longer.values()) for name, seconds in longer.items()}
+    busy = found.pop("busy")  # divides as that of the middle does: each kind of layer reads, or multiplies
+    shares = {name: seconds / v.busy_s for name, seconds in _kinds(v).items()}
     return {name: tuple(share * seconds for seconds in busy) for name, share in shares.items()} | found
+
+
+def seconds(config, placement, link, job, end):
+    """The time of the job at one end of all ranges."""
+    return sum(_end(config, placement, link, job, end)[0].values())
+
+
+def _kinds(v):
+    """{term: seconds} of what the GPU of a view works: the name is that of the longer of reading and computing."""
+    reads, roof = v.weight_read_s >= v.linear_s, lambda *pair: passes.roofline_s(*pair, v.unhidden_frac)
+    found = dict.fromkeys(WORK, 0.0)
+    found["weight read" if reads else "linear layers"] += roof(v.weight_read_s, v.linear_s) + v.experts_s
+    found["cache read" if v.kv_read_s >= v.attention_s else "attention"] += roof(v.kv_read_s, v.attention_s)
+    found["kernel starts"] += v.floor_s
+    kept = WORK[:2] if reads else WORK[2:4]  # a pass that reads weights tells what it reads of the cache, be it nothing
+    return {name: seconds for name, seconds in found.items() if seconds or name in kept}
 
 
 def rates(terms, tokens):
@@ -84,14 +97,22 @@ def whole(config, placement, link, job, found):
 
 def _end(config, placement, link, job, end):
     """({term: seconds} at one end of all ranges, the slowest GPU's view); `busy` is what the GPUs work."""
-    views, count = stages(config, placement, link, job, end), len(placement.layers)
+    count, kind = len(placement.layers), assume.pipeline(job.engine)
+    groups = groups_of(placement, job, end)
+    if groups > 1:
+        job = replace(job, tokens=job.tokens / groups, sequences=job.sequences / groups)
+    views = stages(config, placement, link, job, end)
     parts = [layers / sum(placement.layers) for layers in placement.layers]  # of the all-reduces of all layers
     sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
     times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
     i = times.index(max(times))
-    kind = assume.pipeline(job.engine)
-    run = lambda longest, through: (job.passes * through if kind == "in turn" else
-                                    pipeline.run_s(job.passes, longest, through, 0, count))
+    paced = groups * times[i] > sum(times)  # groups follow each other round and round: the slowest stage never waits
+
+    def run(longest, through):
+        if kind == "in turn" or groups > 1:
+            return groups * longest if paced else job.passes * through
+        return pipeline.run_s(job.passes, longest, through, 0, count)
+
     slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
@@ -105,35 +126,53 @@ def _end(config, placement, link, job, end):
         found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
         one_s = handover_s(link, slowest.allreduce_payload_bytes, end)
-        handed = job.passes * (count - 1) * one_s if kind == "in turn" else pipeline.run_s(
-            job.passes, 0, 0, one_s, count)
+        handed = groups * one_s if paced else job.passes * (count - 1) * one_s if kind == "in turn" else (
+            pipeline.run_s(job.passes, 0, 0, one_s, count))
         hides = job.passes > 1 and (kind == "overlapped" and end or end == assume.FAST and kind != "in turn")
         found["hand-overs"] = max(0, handed - (work if hides else 0))
     if job.waits:
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
-        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end)
+        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end, job.engine)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
+
+
+def groups_of(placement, job, end):
+    """In how many groups a step of many sequences goes through a pipeline: one a stage at best, all in one at worst.
+
+    An engine fills every stage only if its sequences came in at different times.
+    """
+    count = len(placement.layers)
+    apart = job.passes == 1 and end > 0 and assume.pipeline(job.engine) == "stages"
+    return min(count, int(job.sequences)) if apart else 1
 
 
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
-    gap, each = assume.gap_number(job.engine), range(len(placement.cards))
+    each, waits = range(len(placement.cards)), waiting(config)
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
-               reads(config, placement, job.tokens)[0])
-    for place, card, order, read in {(row[0], row[1].key): row for row in rows}.values():
+               *reads(config, placement, job.tokens))
+    for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
-        mfu = assume.mfu_number(card, "bf16", config.name)
-        v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
-                  context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
-                  read_bytes=max(1.0, read * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
-                  linear_s=linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end),
-                  mfu_frac=mfu.base_range[end])
+        mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
+        work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
+        gap = assume.wait(job.engine, *waits, card, work.floor_s / part)
+        v = stage(card, link, end, job.sequences, job.engine, **shape(config, order), ranks=placement.ranks,
+                  tokens=job.tokens, context_tokens=job.context_tokens,
+                  gap_s=gap.base_range[2 - end] if job.waits else 0,
+                  read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
+                  cache_read_bytes=job.sequences * (cache + 2 * states),
+                  linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
+
+
+def waiting(config):
+    """(layers, those with a recurrent state) that an engine starts its kernels for; a mixer and its FFN are one."""
+    return shape(config, config.order)["allreduces"] / 2, sum(bool(layer.state) for layer in config.order)
 
 
 def shape(config, order):
@@ -142,15 +181,22 @@ def shape(config, order):
     alone = any(layer.kind == "none" for layer in config.order)  # mixers and FFNs are layers: one all-reduce each
     return {"hidden": config.hidden, "heads": config.heads, "full_layers": sum(layer.kind in FULL for layer in order),
             "head_elements": full[0].product_elements if full else 1,
-            "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
+            "allreduces": allreduces(len(config.order)) / (2 if alone else 1)}
 
 
-def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
+def allreduces(layers):
+    """Of so many layers with mixer and FFN."""
+    return View({"layers": layers}).allreduces
+
+
+def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
     numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
-               "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
+               "achieved_frac": assume.achieved_number(engine, card)}
+    unhidden = assume.of_card(card, "unhidden_frac")
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
+    held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
     v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},
              recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
     if wire.protocol(link) == "ring":  # a formula gives it
@@ -158,24 +204,26 @@ def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, *, ranks, **folded):
+def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_s=0, floor_s=0, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
     folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
     """
+    folded |= {"experts_s": experts_s, "floor_s": floor_s}
+
     def each_meets_its_own(v):
         """the attention of one sequence, as many times as there are sequences"""
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
     recipes = {"attention_s": each_meets_its_own} if sequences != 1 else {}
-    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
+    return _on_card(card, link, engine, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
 
 
-def draft_view(config, cards, link, ranks, sequences, drafts, end):
-    """A draft step of `sequences` sequences on the slowest of the cards that draft."""
-    held = {"draft_bytes": draft_bytes(config, sequences), "drafts": drafts, "tokens": sequences * (1 + drafts),
-            "hidden": config.hidden, "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
-    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
+def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume.ENGINE, packed=1):
+    """A draft step of `sequences` sequences on the slowest of the cards that draft; it reads `packed` times ours."""
+    held = {"draft_bytes": packed * draft_bytes(config, sequences), "drafts": drafts, "hidden": config.hidden,
+            "tokens": sequences * (1 + drafts), "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
+    views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
 
@@ -198,14 +246,3 @@ def draft_bytes(config, tokens):
     layer = bytes_of(config, ("mtp",)) / max(1, config.draft_layers)
     return layer * bytes_of(config, tokens=tokens) / bytes_of(config) + head_bytes(config)
 
-
-def linear_s(config, card, share, ranks, job, end):
-    """Time of a share of all linear layers; in 16 bits at the slow end, as weight-only kernels do."""
-    total = 0
-    for module in config.modules:
-        if module.name not in UNSPLIT and module.parameters * module.read:
-            best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
-            best = best if assume.RATE[best] in card.numbers else "bf16"
-            rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, config.name)
-            total += passes.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
-    return total

@@ -34,17 +34,26 @@ def make(ask):
         said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
                     "states a block, without which vLLM refuses to start; its own default is "
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
-    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
+    if line.shares_experts(best.placement, config):
+        said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
+                    "its own: vLLM's --data-parallel-size would share the experts out, not copy them")
+    rival = crossover.rival(config, rig, tried, setting, best, ask)
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
         words += _hint(ask)
-    command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said))
+    other = assume.other_engine(ask.engine)
+    if other:
+        words += (f" {other.name} counts its memory by rules of its own: memory and context are those of "
+                  f"{assume.ENGINE}, and there is no line for it.")
+    command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival)
 
 
 def _tried(ask):
     """(machine, shape, setting, every way to split that the engine does not refuse, why it refuses the others)."""
     rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
-    for kind, layers in [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig):
+    asked = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig, setting, ask)
+    for kind, layers in asked:
         try:
             tried.append(ways.way(config, rig, setting, ask, kind, layers))
         except Refused as error:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from . import drafts
 from .assume import CHUNK_TOKENS, ENDS, MID
 
 PARTS = ("decode", "prefill")
@@ -31,8 +32,11 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    cpu_offload_gib: float = None
     quant: str = None
     weights_gib: float = None
+    accepted_per_draft: float = None
+    acceptance_length: float = None
 
     @property
     def batch_tokens(self):
@@ -84,7 +88,7 @@ class Way:
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
     setting: object  # the engine's, with the sequences that may run at once
-    most: int = 0  # sequences of the context that fit together
+    users: object = None
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 
@@ -92,6 +96,12 @@ class Way:
     def holds_tokens(self):
         """The longest context, in the middle."""
         return self.longest[MID]
+
+    @property
+    def structure(self):
+        """How many GPUs share what: two ways of one structure differ in their layers only."""
+        placed = self.placement
+        return placed.ranks, len(placed.layers), placed.replicas, bool(placed.offloaded_bytes)
 
     @property
     def label(self):
@@ -113,7 +123,22 @@ class Way:
         """As one row of the comparison."""
         speeds = {part: dict(zip(ENDS, getattr(self, part).rates)) if self.fits else None for part in PARTS}
         return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
+                "users": self.users and self.users.document(),
                 "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The next best way of another kind, and the Ratio of the best one's speed to its own."""
+
+    way: Way
+    ratio: object
+
+    def document(self):
+        """As JSON has it."""
+        ratio = self.ratio
+        return {"label": self.way.label, "ratio": {"low": ratio.low, "mid": ratio.mid, "high": ratio.high},
+                "decided": ratio.decided, "decided_by": ratio.words}
 
 
 @dataclass(frozen=True)
@@ -131,6 +156,7 @@ class Plan:
     verdict: str
     command: str
     assumptions: tuple
+    rival: object = None
 
     def log(self):
         """What vLLM of the version asked for prints when it has started so."""
@@ -153,6 +179,9 @@ class Plan:
             **{part: getattr(best, part).document() if best.fits else None for part in PARTS}, "util": best.util,
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": self.log(),
-            "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,
+            "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
+            "crossover": self.crossover,
+            "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),
-            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}
+            "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),
+            "assumptions": list(self.assumptions)}

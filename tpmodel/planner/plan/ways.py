@@ -2,27 +2,33 @@
 
 from dataclasses import replace
 
+from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
-from ..engine import starts
+from ..engine import architectures, starts
 from ..engine.versions import Refused
-from . import assume, one_pass, placement
-from .partition import fastest
+from . import assume, drafts, one_pass, partition, placement, uneven, users
 from .values import Speed, Way
 
-SHARED = "tp+offload"
+def candidates(config, machine, setting, ask):
+    """Every way that `auto` compares: (name, layers of each stage)."""
+    n, most = len(machine.cards), len(config.order)
+    mixed = [(ranks, n // ranks) for ranks in range(2, n) if n % ranks == 0]
+    pipes = [("pp", n), *((f"tp{ranks}xpp{stages}", stages) for ranks, stages in mixed)]
+    whole = ["one", *(("tp", "replicas") if n > 1 else ()), *(f"replicas{r}xtp{ranks}" for ranks, r in mixed)]
+    found, offloads = [(name, None) for name in whole], [("offload", None), ("tp+offload", None)][: min(n, 2)]
+    for name, stages in pipes:
+        if 1 < stages <= most:
+            searched = uneven.searched(config, machine, setting, ask, name)
+            found += [(name, layers) for layers in (None, *searched)]
+            offloads += [(f"{name}+offload", (None, *searched)[-1])] if name == "pp" else []  # of the longest context
+    return found + (offloads if ask.cpu_offload_gib is None else [])
 
 
-def candidates(config, machine):
-    """Every way that `auto` compares: (kind, layers)."""
-    n, count, cards = len(machine.cards), len(config.order), machine.cards
-    found = [(kind, None) for kind in ("one", "offload", *(("tp", SHARED) if n > 1 else ()))]
-    if 1 < n <= count:
-        found.append(("pp", None))
-        for rates in ([card.bf16_flop_per_s for card in cards], [card.vram_bytes for card in cards]):
-            uneven = "pp", tuple(fastest(count, rates, [count] * n))  # by speed, by size
-            if len(set(rates)) > 1 and uneven not in found:
-                found.append(uneven)
-    return found
+def jobs(setting, placed, ask, context_tokens, prompt_tokens):
+    """{decode, prefill: the Job} of the fullest replica of a way."""
+    batch = placed.share(ask.batch)
+    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
+            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
 
 
 def _at_once(config, placed, setting, ask, budget):
@@ -32,14 +38,14 @@ def _at_once(config, placed, setting, ask, budget):
     states no more than blocks, at the low end too.
     """
     default, asked = max(map(starts.default_sequences, placed.cards)), ask.max_num_seqs
-    told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, ask.batch)
+    told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
     wanted = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
     while True:
         setting = replace(setting, sequences=told or default)
         least = placement.memories(config, placed, setting, budget, 0)
         pool = placement.pool(config, placed, replace(setting, context_tokens=wanted), least)
         blocks = int(pool.pool_blocks) if any(layer.state for layer in config.order) else default
-        if asked or ask.batch > 1 or setting.sequences == 1 or pool.fits and blocks >= setting.sequences:
+        if asked or placed.share(ask.batch) > 1 or setting.sequences == 1 or pool.fits and blocks >= setting.sequences:
             return setting, told
         told = blocks if pool.fits else setting.sequences // 4
 
@@ -48,16 +54,19 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
+    architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
     starts.check_ranks(config, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
-    if kind in ("offload", SHARED):
+    asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
+    if asked or partition.split(kind, len(machine.cards)).offload:
         tokens = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
-        placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, ask.batch)
+        short = replace(setting, context_tokens=tokens)
+        placed = placement.with_offload(config, placed, short, budget, ask.batch, asked)
         if not placed.offloaded_bytes:
-            where = "all GPUs together" if placed.ranks > 1 else "the first GPU"
+            where = "all GPUs together" if len(placed.cards) > 1 else "the first GPU"
             raise Refused(f"offload is not needed: the weights fit on {where}")
     setting, at_once = _at_once(config, placed, setting, ask, budget)
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
@@ -66,16 +75,22 @@ def way(config, machine, setting, ask, kind, layers=None):
     at = ask.context or min(max(assume.PROMPT_TOKENS, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
-    most = placement.most(config, placed, setting, middle, at)
-    holds_asked = holds >= (ask.context or ask.prompt or 1)
-    made = Way(placed, used, middle, longest, at, holds_asked, pool, at_once, setting, most)
-    if not made.fits:
-        return made
-    starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
-    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
-    confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]
-    tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp), one_pass.prompt(setting, tokens, setting.batch_tokens)
-    decode, prefill = (one_pass.terms(config, placed, machine.link, job) for job in jobs)
-    return replace(made, decode=Speed(one_pass.rates(decode, confirmed), decode),
-                   prefill=Speed(one_pass.rates(prefill, [tokens] * len(ends)), prefill, tokens))
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, setting)
+    if made.fits:
+        starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
+    return _with_speeds(config, machine.link, setting, ask, made)
+
+
+def _with_speeds(config, link, setting, ask, made):
+    """The Way with its speeds, where it fits, and what it gives to many users."""
+    placed, at = made.placement, made.context_tokens
+    confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
+    if made.fits:
+        tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
+        work = jobs(setting, placed, ask, at, tokens).values()
+        decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
+        made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
+                       prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
+    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
+    most = placement.most(config, placed, setting, made.memories, max(1, at))
+    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))

@@ -160,6 +160,7 @@ class ModelConfig:
     experts_read: int = 0
     tower: object = None  # the Tower, where it has one
     quant_method: str = ""
+    architectures: tuple = ()
 
     @property
     def numbers(self):
@@ -226,4 +227,4 @@ def parse_config(config, quantisation=None, name=""):
             raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
     return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
                        kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0),
-                       f("experts_read", 0, 0), tower(f, config), method)
+                       f("experts_read", 0, 0), tower(f, config), method, f.names("architectures"))
