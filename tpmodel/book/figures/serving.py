@@ -4,14 +4,14 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import GB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, PLAIN
+from ...planner.evidence.articles import GPU, MODEL, PLAIN
 from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
 from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
-                      STATES_BYTES, cache_format, gpus, latency, note)
+                      STATES_BYTES, cache_format, gpus, latency, note, sources)
 
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
@@ -137,7 +137,7 @@ def alarm():
             cache_format(NO_CACHE)),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {},
                  AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
-        constants=SHAPE, given=GIVEN,
+        constants=SHAPE, sources=sources(SHAPE, MODEL), given=GIVEN,
         recipes=RECIPES | {
             "step_s": lambda v: v.round_tokens / v.measured_tokens_per_s,
             "measured_s": "step_s",
@@ -184,7 +184,8 @@ def speculation():
                    silent=ONE_LINE),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
             *_machine()),
-        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,
+        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1},
+        sources=sources(SHAPE, MODEL), given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(
             Curve("free", "drafts", samples, lambda v: v.plain_tokens_per_s * v.round_tokens, "gray",
