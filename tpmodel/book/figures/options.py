@@ -44,6 +44,12 @@ PASS = {  # recipes of every figure that times a pass
     "working_s": lambda v: v.busy_s + v.communication_s}
 
 
+def sources(constants, *entries):
+    """Which of a figure's constants are numbers of these entries of the catalog: name -> the number with its source."""
+    return {name: entry.numbers[name] for entry in entries for name, value in constants.items()
+            if name in entry.numbers and getattr(entry, name) == value}
+
+
 def note(holds, words):
     """A live text for a control's `silent`: shown while `holds` of the view is true."""
     return ((lambda v: ops.where(holds(v), 1, 0), ("", words)),)
