@@ -252,3 +252,12 @@ def test_more_sequences_than_fit_wait_and_the_plan_says_how_many_do_not():
     fits = asked("qwen3-8b", ("rtx-3090",) * 2, batch=users.largest_batch, context=32768, parallel="tp")
     assert fits.best.fits and fits.best.decode.rates[1] == pytest.approx(users.largest_together)
     assert "wait" not in fits.verdict
+
+
+def test_experts_of_awq_and_of_what_is_quantised_while_loading_may_have_any_rows():
+    """768 / 4 = 192 rows: groups of 128 straddle ranks. vLLM has kernels, but not for an FP8 build on Ampere."""
+    best = lambda key, **more: asked("qwen3-30b-a3b", (key,) * 4, parallel="tp", **more).best
+    assert best("rtx-3090", quant="awq").fits and best("rtx-3090", quant="fp8-block").fits
+    assert best("rtx-4090", quant="fp8-block", repository="me/mine").fits
+    with pytest.raises(ValueError, match="768 / 4 = 192, must be a multiple of 128"):
+        best("rtx-3090", quant="fp8-block", repository="me/mine")

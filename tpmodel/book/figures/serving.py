@@ -20,7 +20,8 @@ DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
 SHAPE |= PLAIN | {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
-          "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
+                  "draft_gap_s": assume.draft_gap(assume.ENGINE).base,
+                  "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
 RECIPES = PASS | {
     "tokens": "verify_tokens",
     "state_bytes": lambda v: (v.states_bytes + v.drafts * DRAFT_STATES_BYTES) / v.ranks,
@@ -55,7 +56,7 @@ ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", 
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
-NAMES = ("gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
+NAMES = ("gap_s", "draft_gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"),
          ("comm", "red", "all-reduces", "working_s/MS"), ("wait", "gray", "engine waits", "pass_s/MS"),
          ("drafts", "gold", "drafts", "round_s/MS"))
@@ -65,6 +66,7 @@ AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its 
 
 def _engine(name):
     waits = {f"gap_s_{end}": wait for end, wait in enumerate(waits_s(name))}
+    waits |= {f"draft_gap_s_{2 - end}": wait for end, wait in enumerate(assume.draft_gap(name).base_range)}
     return waits | {"as_vllm": float(name == "sglang")}
 
 

@@ -105,6 +105,11 @@ def wait(text, layers, states, card, counted_s=0):
     return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
 
 
+def draft_gap(text):
+    """What each draft waits with an engine, beside the step that verifies."""
+    return number("draft_gap_s", *engine(text), assumed("drafts"))
+
+
 def achieved_number(text, card):
     """The part of the bandwidth that kernels reach: of this engine where it is known, else of the card, or of any."""
     return number("achieved_frac", *engine(text, card), card, assumed("card"))

@@ -60,7 +60,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
-    starts.check_ranks(config, placed.ranks, setting.rules)
+    starts.check_ranks(config, placed.cards, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
