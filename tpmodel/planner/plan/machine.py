@@ -1,12 +1,14 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
 import re
+from dataclasses import replace
 
 from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
 from ..engine import kernels
+from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from . import drafts, partition
@@ -102,10 +104,15 @@ def model(ask):
         raise inputs.refused("kv_dtype", ask.kv_dtype, said)
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
+    if ask.batch > 1 and pools(config):
+        raise inputs.refused("batch", ask.batch, f"{ask.model} decodes nothing: documents fill a pass by themselves")
     native = config.native_tokens or NATIVE_TOKENS
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
+    if not ask.mtp and ask.weights_gib is None:  # vLLM loads the layer only where it drafts
+        config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=ask.batch_tokens, kernels=((ask.kernel,),) * 3 if ask.kernel else ())
+                           batch_tokens=ask.batch_tokens, pooling=pools(config),
+                           kernels=((ask.kernel,),) * 3 if ask.kernel else ())

@@ -7,6 +7,7 @@ from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
 from . import assume, drafts, one_pass, partition, placement, uneven, users
+from .split import documents
 from .values import Speed, Way
 
 def candidates(config, machine, setting, ask):
@@ -25,10 +26,31 @@ def candidates(config, machine, setting, ask):
 
 
 def jobs(setting, placed, ask, context_tokens, prompt_tokens):
-    """{decode, prefill: the Job} of the fullest replica of a way."""
+    """{decode, prefill: the Job} of the fullest replica of a way; of an embedding model, documents alone."""
+    if setting.pooling:
+        return {"prefill": documents(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
     batch = placed.share(ask.batch)
     return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
             "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
+
+
+def _at_once(config, placed, setting, ask, budget):
+    """The setting with the sequences that may run at once, and --max-num-seqs where the line must have it.
+
+    Fewer sequences leave more memory to the cache: as many fewer as one context needs to fit, and in a model with
+    states no more than blocks, at the low end too.
+    """
+    default, asked = max(map(starts.default_sequences, placed.cards)), ask.max_num_seqs
+    told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
+    wanted = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
+    while True:
+        setting = replace(setting, sequences=told or default)
+        least = placement.memories(config, placed, setting, budget, 0)
+        pool = placement.pool(config, placed, replace(setting, context_tokens=wanted), least)
+        blocks = int(pool.pool_blocks) if any(layer.state for layer in config.order) else default
+        if asked or placed.share(ask.batch) > 1 or setting.sequences == 1 or pool.fits and blocks >= setting.sequences:
+            return setting, told
+        told = blocks if pool.fits else setting.sequences // 4
 
 
 def way(config, machine, setting, ask, kind, layers=None):
@@ -38,7 +60,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
-    starts.check_ranks(config, placed.ranks, setting.rules)
+    starts.check_ranks(config, placed.cards, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
@@ -49,15 +71,15 @@ def way(config, machine, setting, ask, kind, layers=None):
         if not placed.offloaded_bytes:
             where = "all GPUs together" if len(placed.cards) > 1 else "the first GPU"
             raise Refused(f"offload is not needed: the weights fit on {where}")
+    setting, at_once = _at_once(config, placed, setting, ask, budget)
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
-    at = ask.context or min(max(assume.PROMPT_TOKENS, ask.prompt or 0), holds)
+    usual = 0 if setting.pooling and ask.prompt else assume.PROMPT_TOKENS  # documents need no more than their length
+    at = ask.context or min(max(usual, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
-    blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
-    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, placed.share(ask.batch))
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, setting)
     if made.fits:
         starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
     return _with_speeds(config, machine.link, setting, ask, made)
@@ -69,10 +91,15 @@ def _with_speeds(config, link, setting, ask, made):
     confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
     if made.fits:
         tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-        work = jobs(setting, placed, ask, at, tokens).values()
-        decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
-        made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
-                       prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
+        work = jobs(setting, placed, ask, at, tokens)
+        spent = {part: one_pass.terms(config, placed, link, job) for part, job in work.items()}
+        done = {"decode": [ask.batch * one for one in confirmed],
+                "prefill": [work["prefill"].passes * work["prefill"].tokens] * len(confirmed)}
+        said = {"decode": None, "prefill": tokens}
+        made = replace(made, **{part: Speed(one_pass.rates(terms, done[part]), terms, said[part])
+                                for part, terms in spent.items()})
+    if setting.pooling:
+        return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     most = placement.most(config, placed, setting, made.memories, max(1, at))
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
