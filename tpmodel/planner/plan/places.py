@@ -1,0 +1,104 @@
+"""Where the cards of a group sit, and the link that makes: the host's chip and sockets first, the slower slot second."""
+
+from dataclasses import dataclass, replace
+
+from ... import inputs
+from ...catalog import hosts
+from ...catalog.links import NAMES, line_bytes_per_s, link
+from ...formulas.collectives import place_bytes_per_s
+
+NOT_SAID = ("not-said", "not-said-pcie5")  # the hosts of older slots, of newer ones
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is known of it: a class of host or None; the slower card's slot, and whether it was said or is the best
+    that card has; sockets between the cards; whether two cards share one slot's way up, or one root complex."""
+
+    host: object = None
+    slot: tuple = None
+    said: bool = False
+    sockets: int = 1
+    shared: bool = False
+    root: bool = False
+
+    @property
+    def where(self):
+        """In words."""
+        slot = f"PCIe {self.slot[0]}.0 x{self.slot[1]}" if self.slot else "slot not said"
+        shared = ", shared by two cards" if self.shared else ", one root complex" if self.root else ""
+        sockets = " across sockets" if self.sockets > 1 else ""
+        return f"{self.host.name if self.host else 'host not said'}{sockets}, {slot}{shared}"
+
+
+def place(host, slot, cards):
+    """The Place of cards whose `--host` and `--slot` were said, or not (None)."""
+    known = cards and all("pcie_lanes" in card.numbers for card in cards)
+    best = tuple(int(min(getattr(card, name) for card in cards)) for name in ("pcie_generation", "pcie_lanes")
+                 ) if known else None
+    words = [] if slot is None else [word for word in slot.split() if word != "shared"]
+    where = hosts.slot(" ".join(words)) if words else best
+    if words and best:
+        where = min((where, tuple(map(min, where, best))), key=lambda one: line_bytes_per_s(*one))
+    (name,) = set(inputs.counted([host])) if host else (None,)
+    found = Place(host and hosts.host(name), where, bool(words), len(inputs.counted([host])) if host else 1,
+                  bool(slot) and "shared" in slot.split())
+    if found.sockets > 2:
+        raise inputs.refused("host", host, "it must be one host, or 2x NAME where the cards sit on both of its sockets")
+    newest = int(found.host.pcie_generation) if found.host else where and where[0]
+    if where and where[0] > newest and found.said:
+        raise inputs.refused("slot", slot, f"{found.host.name} has PCIe {newest}.0 at most")
+    return replace(found, slot=(newest, where[1])) if where and where[0] > newest else found
+
+
+def link_at(kind, here):
+    """The link of a transport (shm, p2p, oneshot, mailbox, staged) between cards at a Place.
+
+    Limits : a slot that was not said is the card's best at the fast end and in the middle, half its lanes at the slow.
+
+    >>> zen2, zen4 = (place(name, "pcie4-x16", ()) for name in ("epyc-zen2", "epyc-zen4"))
+    >>> [round(link_at("shm", here).link_bytes_per_s / 1e9, 1) for here in (zen2, zen4)]
+    [3.5, 18.9]
+    >>> link_at("p2p", zen2).link_bytes_per_s
+    24800000000.0
+    """
+    if kind == "shm":
+        return _through_host(link("shm"), here)
+    if here.slot is None:
+        raise ValueError(f"{NAMES[kind]}: the slot is not known: say --slot, such as pcie4-x8")
+    found = link("{}-pcie{}-x{}".format(kind, *here.slot))
+    rate = found.numbers["link_bytes_per_s"]
+    ends = [end / (2 if here.shared and kind != "p2p" else 1) for end in rate.base_range]  # peers of a switch pass it by
+    if kind == "p2p" and here.sockets > 1 and here.host and "peer_across_bytes_per_s" in here.host.numbers:
+        ends = list(map(min, ends, here.host.numbers["peer_across_bytes_per_s"].base_range))
+    return _with_rate(found, ends, rate.source, here) if ends != list(rate.base_range) else found
+
+
+def _through_host(shm, here):
+    """NCCL through host memory at a Place: of several limits the smallest, at each end of their ranges."""
+    if here == Place():
+        return shm
+    said = hosts.hosts()[NOT_SAID[here.said and here.slot[0] > hosts.hosts()[NOT_SAID[0]].pcie_generation]]
+    host = (here.host or said).numbers
+    ends = []
+    for end in range(3):
+        limits = [host[name].base_range[end] for name in ("host_bytes_per_s",) if name in host]
+        limits = [limit * host["root_frac"].base_range[end] if "root_frac" in host and (here.shared or here.root)
+                  else limit for limit in limits]
+        if here.sockets > 1 and "across_bytes_per_s" in host:
+            limits.append(host["across_bytes_per_s"].base_range[end])
+        half = 2 ** (here.shared + (not here.said and end == 0))
+        line = line_bytes_per_s(*here.slot) / half if here.slot else inputs.MOST
+        ends.append(place_bytes_per_s(host["line_frac"].base_range[end], line, min(limits, default=line)))
+    source = host["host_bytes_per_s" if "host_bytes_per_s" in host else "line_frac"].source
+    start = {name: host[name] for name in ("allreduce_latency_s", "bulk_latency_s") if name in host}
+    return _with_rate(replace(shm, numbers=shm.numbers | start), ends, source, here)
+
+
+def _with_rate(entry, ends, source, here):
+    """The link with its bandwidth as a Place allows it."""
+    low, mid, high = ends
+    rate = replace(entry.numbers["link_bytes_per_s"], low=low, value=mid, high=high, unit="byte/s", kind="computed",
+                   source=source, where=f"for {here.where}", note="")
+    return replace(entry, name=f"{entry.name.split(',')[0]}: {here.where}",
+                   numbers=entry.numbers | {"link_bytes_per_s": rate})
