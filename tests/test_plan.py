@@ -27,7 +27,19 @@ def run(*arguments):
 @pytest.mark.parametrize("name, billions", [
     ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("qwen3-4b", 4.02),
     ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55),
-    ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7)])
+    ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7),
+    ("qwen3-14b", 14.77), ("qwen3-1.7b", 1.72), ("qwen3-0.6b", 0.596), ("qwen3-235b-a22b", 235.09),
+    ("qwen3-next-80b-a3b", 79.67), ("qwen3.5-35b-a3b", 35.5), ("qwen3.5-9b", 9.2), ("qwen2.5-7b", 7.62),
+    ("qwen2.5-14b", 14.77), ("qwen2.5-72b", 72.71), ("qwen2.5-3b", 3.09), ("llama-2-7b", 6.74),
+    ("llama-2-13b", 13.02), ("llama-2-70b", 68.98), ("llama-3.2-1b", 1.236), ("llama-3.2-3b", 3.213),
+    ("llama-3.1-405b", 405.9), ("llama-4-scout", 107.8), ("gpt-oss-120b", 116.8), ("gemma-3-4b", 3.88),
+    ("gemma-3-12b", 11.77), ("gemma-3-27b", 27.01), ("gemma-2-9b", 9.24), ("gemma-2-27b", 27.23),
+    ("gemma-4-31b", 30.7), ("gemma-4-26b-a4b", 25.2), ("mistral-small-24b", 23.57), ("mistral-nemo", 12.25),
+    ("mistral-large", 122.6), ("ministral-8b", 8.02), ("ministral-3-3b", 3.43), ("ministral-3-8b", 8.49),
+    ("ministral-3-14b", 13.5), ("mixtral-8x22b", 140.6), ("glm-4-32b", 32.57), ("deepseek-v2-lite", 15.71),
+    ("kimi-k2", 1026), ("nemotron-3-nano-30b-a3b", 31.58), ("phi-4", 14.66), ("phi-3.5-mini", 3.82),
+    ("yi-34b", 34.39), ("seed-oss-36b", 36.15), ("minimax-m2", 228.7), ("hunyuan-a13b", 80.4),
+    ("tinyllama-1.1b", 1.1)])
 def test_shapes_give_the_published_parameter_counts(name, billions):
     assert find_config(name).parameters / 1e9 == pytest.approx(billions, rel=0.005)
 
@@ -359,7 +371,7 @@ def test_names_are_forgiven_their_case_spaces_and_vendor(model, gpu, capsys):
 
 def test_a_name_that_is_not_there_gets_the_nearest(capsys):
     assert cli.main(["plan", "--model", "qwen3-9b", "--gpu", "h200"]) == 2
-    assert "'qwen3-9b' is neither a path to a config.json nor in the catalog: the nearest are qwen3-" in (
+    assert "'qwen3-9b' is neither a path to a config.json nor in the catalog: the nearest are qwen3.5-9b, qwen3-" in (
         capsys.readouterr().err)
     assert cli.main(["plan", "--model", "qwen3-8b", "--gpu", "rtx-309"]) == 2
     assert "'rtx-309' is not in gpus.toml: the nearest are rtx-3090, " in capsys.readouterr().err

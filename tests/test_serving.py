@@ -87,7 +87,7 @@ def test_the_alarm_names_the_term(rate, more, words):
 def test_the_alarm_rings_below_what_plan_calls_low(ranks, link, drafts, acceptance):
     """Its low end, middle and high end are plan's: so it never rings for plan's middle."""
     found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * ranks, "tp",
-                 kv_dtype="fp8", link=link, mtp=drafts, acceptance=acceptance)["decode"]
+                 kv_dtype="fp8", link=link, mtp=drafts, acceptance=acceptance if drafts else None)["decode"]
     words = next(words for words, key in serving.TRANSPORTS.items() if key == link)
     texts = {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}", "tp": f"{ranks} GPUs", "transport": words}
     v = ALARM.view(texts)

@@ -228,6 +228,6 @@ def test_a_line_altered_by_hand_is_refused_where_and_as_it_must(folders, altered
 
 def test_every_shape_every_way_and_every_family_of_cards_is_tried():
     tried = [setting[:4] for setting in SAME + REFUSED]
-    assert {model for model, *_ in tried} == set(shapes())
+    assert {shapes()[model]["model_type"] for model, *_ in tried} == set(vllm_folders.CLASSES)
     assert {way for _, _, way, _ in tried} == {"one", "tp", "pp", "offload", "tp with offload"}
     assert {capability(gpu(key)) for _, gpus, _, _ in tried for key in gpus} == {7.5, 8, 8.6, 8.9, 9, 10, 12, 12.1}

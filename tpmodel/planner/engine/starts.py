@@ -7,7 +7,7 @@ capability; of one that has none nothing is known.
 from math import isclose
 
 from ...formula.units import GIB
-from .versions import Refused
+from .versions import Refused, TooMany
 
 LARGE_BYTES = 70 * GIB  # from here on vllm serve takes more sequences and more tokens a pass
 SEQUENCES, SEQUENCES_LARGE = 256, 1024
@@ -122,6 +122,12 @@ def default_sequences(card):
     """Sequences at once where no --max-num-seqs is given."""
     large = card.vram_bytes >= LARGE_BYTES and capability(card) not in SMALL_ALL_THE_SAME
     return SEQUENCES_LARGE if large else SEQUENCES
+
+
+def check_sequences(config, asked, blocks):
+    """Refuse more sequences, where so many were asked for, than a model with states has blocks."""
+    if asked and asked > blocks and any(layer.state for layer in config.order):
+        raise TooMany(asked, blocks, config.name)
 
 
 def sequences(config, cards, blocks, batch):

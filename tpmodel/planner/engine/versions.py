@@ -10,6 +10,15 @@ class Refused(ValueError):
     """vLLM itself would refuse this."""
 
 
+class TooMany(Refused):
+    """More sequences were asked for than there are blocks for states."""
+
+    def __init__(self, asked, blocks, name):
+        self.blocks = blocks
+        super().__init__(f"max_num_seqs = {asked} is not accepted: it must be at most {blocks:.0f}, "
+                         f"the blocks for states of {name}")
+
+
 @dataclass(frozen=True)
 class Version:
     """What differs between releases: of 0.32 and 0.33 as in the source, of older ones as issues and logs bracket it."""

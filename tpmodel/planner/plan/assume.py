@@ -74,7 +74,7 @@ def arithmetic(format):
     return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
 
 
-def words(cards, link_entry, kind, config, drafts=0, acceptance=None):
+def words(cards, link_entry, kind, config, ask):
     """The assumptions as sentences; numbers are low / mid / high."""
     joined = lambda numbers, scale=1, digits="g": " / ".join(f"{number / scale:{digits}}" for number in numbers)
     kinds, said = {card.key: card for card in cards}.values(), []
@@ -88,13 +88,14 @@ def words(cards, link_entry, kind, config, drafts=0, acceptance=None):
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
     gaps = joined(GAPS_S["vllm"], 1e-3)
     said += [f"an engine waits {gaps} ms between two steps (community); public vLLM runs fit the slow end",
-             f"a pass takes at most {CHUNK_TOKENS} tokens of a prompt",
-             f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter"]
+             f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]
+    if not ask.prompt:
+        said.append(f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter")
     sold = [card.key for card in kinds if "reported_bytes" not in card.numbers]
     said += [f"{key}: memory as sold; the driver shows less" for key in sold]
-    if config.draft_layers and not drafts:
+    if config.draft_layers and not ask.mtp:
         said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
-    if drafts and acceptance is None:
+    if ask.mtp and ask.acceptance is None:
         said.append(f"a drafted token is accepted with a chance of {joined(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")

@@ -1,6 +1,7 @@
 """`tpmodel plan`: its flags, and what it prints."""
 
 import json
+from dataclasses import fields
 
 from ... import inputs
 
@@ -13,10 +14,9 @@ def run(args):
     from .values import Ask
     from .why import lines, why
 
-    layers = None if args.layers is None else inputs.layers(args.layers)
-    gpus = tuple(inputs.counted(args.gpu or ()))
-    made = make(Ask(named(args.model), gpus, args.parallel, layers, args.link, args.kv_dtype, args.context, args.util,
-                    args.reserve_gib, args.mtp, args.acceptance, args.batch, args.engine, args.catalog, args.goal))
+    asked = vars(args) | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
+                          "layers": None if args.layers is None else inputs.layers(args.layers)}
+    made = make(Ask(**{field.name: asked[field.name] for field in fields(Ask)}))
     found = made.document()
     if args.why:
         found["why"] = why(made, args.why)
@@ -71,6 +71,11 @@ def add_arguments(command):
     add("--mtp", "tokens drafted a round by the model's MTP layer", type=int, default=0)
     add("--acceptance", "chance that a drafted token is accepted (default: a range)", type=float)
     add("--batch", "sequences decoded together, each of the context", type=int, default=1)
+    add("--prompt", "tokens of the prompt that prefill is asked for (default: 8,192, or the context)", type=int)
+    add("--max-num-seqs", "most sequences at once, for the line", type=int)
+    add("--max-num-batched-tokens", "most tokens of one pass, for the line (default: 2,048)", type=int)
+    add("--text-only", "leave the vision tower out", action="store_true")
+    add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
     add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
     add("--goal", "what auto compares: decode or prefill", default="decode")
     add("--catalog", "a TOML file with GPUs and links of your own")

@@ -44,7 +44,8 @@ def of_ways(config, machine, tried, setting, best, ask):
 
     def rate(kind, link, sequences=ask.batch):
         prompt = best.prefill.prompt_tokens if ask.goal == "prefill" else 0
-        job = one_pass.prompt(setting, prompt) if prompt else one_pass.decode(setting, at, sequences, ask.mtp)
+        job = one_pass.decode(setting, at, sequences, ask.mtp)
+        job = one_pass.prompt(setting, prompt, ask.batch_tokens) if prompt else job
         terms = one_pass.terms(config, both[kind].placement, link, job)
         return one_pass.rates(terms, (prompt or sequences,) * len(ENDS))[MID]
 

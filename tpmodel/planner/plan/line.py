@@ -25,18 +25,20 @@ def command(name, way, ask, config, kv_dtype):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
     placed, layers = way.placement, ",".join(map(str, way.placement.layers))
     large = max(card.vram_bytes for card in placed.cards) >= LARGE_BYTES
-    piped, offloaded = placed.kind == "pp", placed.kind == "offload"
-    copied_gib = math.ceil(placed.offloaded_bytes / placed.ranks / GIB * 10) / 10
+    piped, offloaded = len(placed.layers) > 1, placed.offloaded_bytes
+    copied_gib = math.ceil(max(placed.offloaded) / GIB * 10) / 10  # of each GPU
     flags = (
         (True, "--max-model-len", ask.context or way.holds_tokens),
         (True, "--gpu-memory-utilization", share(way.util)),
         (kv_dtype != config.kv_dtype, "--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)),
         (placed.ranks > 1, "--tensor-parallel-size", placed.ranks),
         (piped, "--pipeline-parallel-size", len(placed.layers)),
+        (placed.replicas > 1, "--data-parallel-size", placed.replicas),
         (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
         (way.at_once, "--max-num-seqs", way.at_once),
-        (large or ask.batch > assume.CHUNK_TOKENS,  # by default large cards take more
-         "--max-num-batched-tokens", max(assume.CHUNK_TOKENS, ask.batch)),
+        (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more
+         "--max-num-batched-tokens", ask.batch_tokens),
+        (ask.text_only, "--language-model-only"),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
     words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]
     partition = f"CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION={layers} " if piped else ""

@@ -1,5 +1,8 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
+import re
+from dataclasses import replace
+
 from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
@@ -7,13 +10,13 @@ from ...catalog.links import link as find_link
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from ..shapes.models import find_config
-from .assume import CHUNK_TOKENS
-from .partition import parse_reserves
+from . import partition
 from .values import PARTS, Machine
 
-KINDS = ("one", "offload", "tp", "pp")
 LATENT_KV, NEVER_LATENT_KV = "fp8_ds_mla", "nvfp4"  # vLLM 0.33 has no kernels for the other kind of cache
 NATIVE_TOKENS = 32768  # where a config.json prints no length
+MOST_SEQUENCES, MOST_TOKENS = 65536, 2**24  # no engine takes more
+REPOSITORY = re.compile(r"(?!-)[^\s\x00-\x1f]{1,200}")
 CARD_NEEDS = ("vram_bytes", "memory_bytes_per_s", "bf16_flop_per_s")
 LINK_NEEDS = ("link_bytes_per_s", "allreduce_latency_s")
 
@@ -21,18 +24,27 @@ LINK_NEEDS = ("link_bytes_per_s", "allreduce_latency_s")
 def check(ask):
     """Refuse what no machine could answer."""
     n, kinds = len(ask.gpus), [name for name in KV_BYTES if name != "fp32"]
-    alone = ask.parallel in ("auto", "one", "offload")
+    way, seqs = partition.split("one" if ask.parallel == "auto" else ask.parallel, max(n, 1)), ask.max_num_seqs
+    least = max(seqs or ask.batch, 1 + ask.mtp)
     for name, value, fine, wanted in (
         ("gpu", n, n >= 1, "named at least once"),
-        ("parallel", ask.parallel, ask.parallel in KINDS + ("auto",), f"one of {', '.join(KINDS)}, auto"),
-        ("parallel", ask.parallel, n > 1 or alone, "one, offload or auto for a single GPU"),
-        ("layers", ask.layers, ask.layers is None or ask.parallel == "pp", "given with --parallel pp only"),
+        ("layers", ask.layers, ask.layers is None or way.stages > 1 and not way.layers, "given with a pipeline only"),
         ("kv_dtype", ask.kv_dtype, ask.kv_dtype in (None, *kinds), f"one of {', '.join(kinds)}"),
         ("context", ask.context, ask.context is None or ask.context >= 1, "a whole number >= 1"),
         ("util", ask.util, 0 < ask.util <= 1, "a number above 0, at most 1"),
         ("mtp", ask.mtp, 0 <= ask.mtp <= 16, "a whole number from 0 to 16"),
         ("acceptance", ask.acceptance, 0 <= (ask.acceptance or 0) < 1, "a number from 0 up to but not 1"),
+        ("acceptance", ask.acceptance, ask.acceptance is None or ask.mtp, "given with --mtp only"),
         ("batch", ask.batch, 1 <= ask.batch <= 4096, "a whole number from 1 to 4096"),
+        ("prompt", ask.prompt, ask.prompt is None or 1 <= ask.prompt <= (ask.context or ask.prompt),
+         "a whole number from 1 to the context"),
+        ("max_num_seqs", seqs, seqs is None or ask.batch <= seqs <= MOST_SEQUENCES,
+         f"a whole number from {ask.batch}, the sequences of --batch, to {MOST_SEQUENCES}"),
+        ("max_num_batched_tokens", ask.max_num_batched_tokens,
+         ask.max_num_batched_tokens is None or least <= ask.max_num_batched_tokens <= MOST_TOKENS,
+         f"a whole number from {least}, one for each sequence and more than are drafted, to {MOST_TOKENS}"),
+        ("repository", ask.repository, ask.repository is None or REPOSITORY.fullmatch(ask.repository),
+         "owner/name as on the Hub, or a folder"),
         ("goal", ask.goal, ask.goal in PARTS, "decode or prefill"),
     ):
         if not fine:
@@ -44,7 +56,7 @@ def machine(ask):
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
     wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
-    reserves = parse_reserves(ask.reserve_gib, len(cards))
+    reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
 
@@ -76,9 +88,14 @@ def model(ask):
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
     native = config.native_tokens or NATIVE_TOKENS
-    if ask.context is not None and ask.context > native:
-        most = f"at most {native}, the native length of {ask.model}"
-        raise ValueError(f"context = {ask.context} is not accepted: it must be {most}")
+    for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
+        if tokens is not None and tokens > native:
+            raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
+    if ask.text_only:
+        left = tuple(module for module in config.modules if module.name != "vision")
+        if left == config.modules:
+            raise inputs.refused("text_only", True, f"{ask.model} has no vision tower to leave out")
+        config = replace(config, modules=left)
     return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=max(CHUNK_TOKENS, ask.batch))
+                           batch_tokens=ask.batch_tokens)

@@ -85,17 +85,22 @@ def whole(config, placement, link, job, found):
 def _end(config, placement, link, job, end):
     """({term: seconds} at one end of all ranges, the slowest GPU's view); `busy` is what the GPUs work."""
     views, count = stages(config, placement, link, job, end), len(placement.layers)
-    slowest = max(views, key=lambda v: v.busy_s)
-    through = sum(v.busy_s for v in views) if count > 1 else slowest.busy_s
-    work = pipeline.run_s(job.passes, slowest.busy_s, through, 0, count)
+    parts = [layers / sum(placement.layers) for layers in placement.layers]  # of the all-reduces of all layers
+    sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
+    times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
+    i = times.index(max(times))
+    run = lambda longest, through: pipeline.run_s(job.passes, longest, through, 0, count)
+    slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
     if placement.offloaded_bytes:
-        share = reads(config, placement, job.tokens)[1] / placement.ranks  # all GPUs copy at once
-        copy_s = max(pipeline.copy_s(1, share, assume.host_bytes_per_s(card, end)) for card in placement.cards)
-        found["offload copies"] = max(0, job.passes * copy_s - hidden)
+        shares = reads(config, placement, job.tokens)[1]  # all GPUs of a stage copy at once
+        copies = [pipeline.copy_s(1, share, assume.host_bytes_per_s(card, end))
+                  for card, share in zip(placement.cards, shares)]
+        longest = [max(s for gpu, s in enumerate(copies) if placement.stage(gpu) == stage) for stage in range(count)]
+        found["offload copies"] = max(0, run(max(longest), sum(longest)) - hidden)
     if placement.ranks > 1:
-        found["all-reduces"] = job.passes * slowest.communication_s
+        found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
         handed = pipeline.run_s(job.passes, 0, 0, handover_s(link, slowest.allreduce_payload_bytes, end), count)
         found["hand-overs"] = max(0, handed - (hidden if job.passes > 1 else 0))
@@ -109,11 +114,12 @@ def _end(config, placement, link, job, end):
 
 
 def stages(config, placement, link, job, end):
-    """One view for each stage of a pipeline; without one, for each kind of card."""
-    found, setting = [], replace(job.setting, ranks=placement.ranks)
-    gap = assume.gap_number(job.engine)
-    rows = zip(placement.cards, stage_layers(config, placement), reads(config, placement, job.tokens)[0])
-    for card, order, read in rows if placement.kind == "pp" else {row[0].key: row for row in rows}.values():
+    """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
+    found, setting = {}, replace(job.setting, ranks=placement.ranks)
+    gap, each = assume.gap_number(job.engine), range(len(placement.cards))
+    rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
+               reads(config, placement, job.tokens)[0])
+    for place, card, order, read in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
         mfu = assume.mfu_number(card, "bf16", config.name)
         v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
@@ -121,8 +127,8 @@ def stages(config, placement, link, job, end):
                   read_bytes=max(1.0, read * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
                   linear_s=linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end),
                   mfu_frac=mfu.base_range[end])
-        found.append(v.sourced(gap_s=gap, mfu_frac=mfu))
-    return found
+        found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
+    return [max(views, key=lambda v: v.busy_s) for views in found.values()]
 
 
 def shape(config, order):

@@ -10,6 +10,7 @@ from ...formulas.memory import kv_pool_bytes
 from ...formulas.weights import usable_bytes
 from ..engine.memory import FULL, RECENT, plan_model, state_bytes, token_bytes
 from ..engine.versions import Refused, split_layers
+from . import partition
 from .assume import MID, of_model, overhead_bytes
 
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
@@ -17,14 +18,30 @@ FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first a
 
 @dataclass(frozen=True)
 class Placement:
-    """One way to put a model on GPUs. `layers` has one entry a pipeline stage; `ranks` GPUs share each."""
+    """One way to put a model on GPUs. `layers` has one entry a pipeline stage; `ranks` GPUs share each stage of each
+    of the `replicas`. GPUs stand replica by replica, in each stage by stage."""
 
-    kind: str  # one, tp, pp, offload
+    kind: str  # one, tp, pp, tp-pp, replicas, offload
     cards: tuple
     layers: tuple
     ranks: int
     weights_bytes: tuple
-    offloaded_bytes: float = 0.0  # in main memory, of all GPUs together
+    replicas: int = 1
+    offloaded: tuple = (0.0,)  # bytes in main memory, of each GPU
+
+    offloaded_bytes = property(lambda self: sum(self.offloaded), doc="In main memory, of all GPUs together.")
+
+    def stage(self, gpu):
+        """The pipeline stage that a GPU holds, by its number."""
+        return gpu // self.ranks % len(self.layers)
+
+    def document(self):
+        """As JSON has it."""
+        return {"layers": list(self.layers), "ranks": self.ranks, "replicas": self.replicas}
+
+    def share(self, batch):
+        """The sequences of a batch that the fullest replica takes."""
+        return -(-batch // self.replicas)
 
 
 def bytes_of(config, names=(), tokens=None):
@@ -59,29 +76,31 @@ def head_bytes(config):
 
 
 def place(config, cards, kind, layers=None):
-    """The Placement of a model. `layers` are those of each pipeline stage, or None for the engine's own split."""
-    if kind == "pp":
-        stages = split_layers(len(config.order), len(cards), layers)
-        held = tuple(stage_bytes(config, len(cards), i, n) for i, n in enumerate(stages))
-        return Placement("pp", cards, stages, 1, held)
-    n = len(cards) if kind == "tp" else 1
-    no = f"ranks = {n} is not accepted: it must divide"
-    if config.heads % n:
+    """The Placement of a model by a way's name, as partition.split has it. Layers of stages are vLLM's own if None."""
+    way = partition.split(kind, len(cards), layers)
+    no = f"ranks = {way.ranks} is not accepted: it must divide"
+    if config.heads % way.ranks:
         raise Refused(f"{no} the {config.heads} attention heads of {config.name}")
     for kv in {layer.kv_heads for layer in config.order if layer.kv_heads}:
-        if kv % n and n % kv:
+        if kv % way.ranks and way.ranks % kv:
             raise Refused(f"{no} the {kv} key/value heads of {config.name}, or be a multiple of them")
-    return Placement(kind, cards[:n], (len(config.order),), n, (config.weights_bytes / n + _extra(config),) * n)
+    stages, extra = split_layers(len(config.order), way.stages, way.layers), _extra(config)
+    held = [(stage_bytes(config, way.stages, i, n) - extra) / way.ranks + extra for i, n in enumerate(stages)]
+    return Placement(way.kind, cards[:way.gpus], stages, way.ranks,
+                     tuple(one for one in held for _ in range(way.ranks)) * way.replicas, way.replicas)
 
 
 def reads(config, placement, tokens):
-    """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes copied in from main memory)."""
-    if placement.kind == "pp":
-        count = len(placement.layers)
-        return tuple(stage_bytes(config, count, i, n, tokens) for i, n in enumerate(placement.layers)), 0.0
-    total = bytes_of(config, {m.name for m in config.modules}, tokens)
-    copied = total * placement.offloaded_bytes / config.weights_bytes
-    return ((total - copied) / placement.ranks,) * placement.ranks, copied
+    """(bytes that each GPU reads of its weights in one pass of `tokens` tokens, bytes each copies in from main memory).
+    """
+    count, found = len(placement.layers), []
+    for gpu, held in enumerate(placement.weights_bytes):
+        stage = placement.stage(gpu)
+        read = stage_bytes(config, count, stage, placement.layers[stage], tokens) / placement.ranks
+        moved = placement.offloaded[gpu % len(placement.offloaded)]
+        copied = read * moved / (held + moved)
+        found.append((read - copied, copied))
+    return tuple(zip(*found))
 
 
 def budgets(cards, util, reserves):
@@ -96,14 +115,22 @@ def budgets(cards, util, reserves):
     return used, [used * size for size in sizes]
 
 
-def with_offload(config, placement, setting, budget, batch):
-    """The same with in main memory what, on the fullest GPU, does not fit beside the high overhead and the cache."""
-    pool, full = plan_model(config, setting, 0.0), placement.weights_bytes[0]
-    room = min(have - overhead_bytes(config, card, 0) for card, have in zip(placement.cards, budget))
-    room -= batch * (pool.needed_bytes + pool.block_bytes)
-    held = max(1.0, min(full, math.floor(room - 1)))  # a byte to spare: sums of fractions round, the context must fit
-    return replace(placement, kind="offload", weights_bytes=(held,) * placement.ranks,
-                   offloaded_bytes=(full - held) * placement.ranks)
+def with_offload(config, placement, setting, budget, batch, asked=None):
+    """The same with in main memory as many bytes of each GPU as were asked for; or what, on the fullest GPU, does not
+    fit beside the high overhead and the cache: vLLM takes one number for all."""
+    if asked is None:
+        pool = plan_model(config, on(placement, setting), 0.0)
+        cache = placement.share(batch) * (pool.needed_bytes + pool.block_bytes)
+        asked = max(held - math.floor(have - overhead_bytes(config, card, 0) - cache - 1)  # a byte: sums round
+                    for card, have, held in zip(placement.cards, budget, placement.weights_bytes))
+    moved = tuple(min(max(0.0, asked), held - 1) for held in placement.weights_bytes)
+    return replace(placement, kind="offload", offloaded=moved,
+                   weights_bytes=tuple(held - off for held, off in zip(placement.weights_bytes, moved)))
+
+
+def on(placement, setting):
+    """The engine's setting for GPUs that stand so."""
+    return replace(setting, ranks=placement.ranks, stages=placement.layers if len(placement.layers) > 1 else ())
 
 
 def cache_bytes(config, setting, context_tokens, layers=None):
@@ -122,7 +149,8 @@ def cache_bytes(config, setting, context_tokens, layers=None):
 def stage_layers(config, placement):
     """The Layers that each GPU of the placement holds."""
     ends = zip(accumulate(placement.layers), placement.layers)
-    return [config.order[end - n : end] for end, n in ends] * placement.ranks
+    orders = [config.order[end - n : end] for end, n in ends]
+    return [orders[placement.stage(gpu)] for gpu in range(len(placement.cards))]
 
 
 def memories(config, placement, setting, budget, end):
@@ -145,5 +173,5 @@ def longest(config, placement, setting, found, batch=1):
 
 def pool(config, placement, setting, found, batch=1):
     """The engine's own plan for what each of `batch` sequences has of the cache on the fullest GPU."""
-    setting = replace(setting, ranks=placement.ranks, stages=placement.layers if placement.kind == "pp" else ())
-    return plan_model(config, setting, max(0.0, min(gpu["kv_pool_bytes"] for gpu in found)) / batch)
+    room = max(0.0, min(gpu["kv_pool_bytes"] for gpu in found)) / placement.share(batch)
+    return plan_model(config, on(placement, setting), room)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ... import inputs
 from ..engine import starts
-from ..engine.versions import Refused
+from ..engine.versions import Refused, TooMany
 from ..shapes.models import repository, shapes
 from . import assume, crossover, line, verdict, ways
 from .machine import check, machine, model
@@ -30,14 +30,17 @@ def make(ask):
         except Refused as error:
             if ask.parallel != "auto":
                 raise
-            refused[str(error)] = True
+            refused[str(error)] = error
+    stopped = [error for error in refused.values() if isinstance(error, TooMany)]
+    if stopped and not any(way.fits for way in tried):
+        raise max(stopped, key=lambda error: error.blocks)
     if not tried:
         raise ValueError(f"no way to split is possible: {'; '.join(refused)}")
     best, path = verdict.choose(tried, ask.goal), Path(ask.model)
     folder = inputs.plain(path if path.is_dir() else path.parent)  # of a config.json
-    name = repository(ask.model) or (ask.model if ask.model in shapes() else folder)
+    name = ask.repository or repository(ask.model) or (ask.model if ask.model in shapes() else folder)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
-    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask.mtp, ask.acceptance)
+    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask)
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from .assume import ENDS, MID
+from .assume import CHUNK_TOKENS, ENDS, MID
 
 PARTS = ("decode", "prefill")
 
@@ -26,6 +26,16 @@ class Ask:
     engine: str = "vllm-0.33"
     catalog: str = None
     goal: str = "decode"
+    prompt: int = None
+    max_num_seqs: int = None
+    max_num_batched_tokens: int = None
+    text_only: bool = False
+    repository: str = None
+
+    @property
+    def batch_tokens(self):
+        """Tokens that one pass takes at most: as said, or as a line of ours says; never fewer than sequences."""
+        return self.max_num_batched_tokens or max(CHUNK_TOKENS, self.batch, self.max_num_seqs or 0)
 
 
 @dataclass(frozen=True)
@@ -81,11 +91,15 @@ class Way:
 
     @property
     def label(self):
-        """In words: one, tp, tp with offload, or pp with its layers."""
+        """In words: one, tp, tp with offload, pp with its layers, tp2 x pp with its layers, 2 replicas of tp2."""
         placed = self.placement
-        if placed.kind == "pp":
-            return f"pp {','.join(map(str, placed.layers))}"
-        return "tp with offload" if placed.kind == "offload" and placed.ranks > 1 else placed.kind
+        mixed = len(placed.layers) > 1 or placed.replicas > 1
+        parts = [f"tp{placed.ranks}" if mixed else "tp"] * (placed.ranks > 1)
+        parts += [f"pp {','.join(map(str, placed.layers))}"] * (len(placed.layers) > 1)
+        words = " x ".join(parts)
+        if placed.replicas > 1:
+            words = f"{placed.replicas} replicas{' of ' if words else ''}{words}"
+        return " with ".join(filter(None, [words, "offload" * bool(placed.offloaded_bytes)])) or "one"
 
     def rate(self, part):
         """The middle rate of decode or prefill; 0 where it does not fit."""
@@ -94,7 +108,7 @@ class Way:
     def row(self):
         """As one row of the comparison."""
         speeds = {part: dict(zip(ENDS, getattr(self, part).rates)) if self.fits else None for part in PARTS}
-        return {"kind": self.placement.kind, "label": self.label, "layers": list(self.placement.layers),
+        return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
                 "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
 
 
@@ -122,8 +136,7 @@ class Plan:
             "max_context_tokens": best.holds_tokens, "max_context_range": dict(zip(ENDS, best.longest)),
             "fits": best.fits, "context_tokens": best.context_tokens,
             **{part: getattr(best, part).document() if best.fits else None for part in PARTS}, "util": best.util,
-            "split": {"kind": placed.kind, "layers": list(placed.layers), "ranks": placed.ranks,
-                      "offloaded_bytes": placed.offloaded_bytes},
+            "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},
             "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,

@@ -9,7 +9,7 @@ from . import assume, one_pass, placement
 from .partition import fastest
 from .values import Speed, Way
 
-SHARED = "offload on all"  # tensor parallel, and offload on every GPU
+SHARED = "tp+offload"
 
 
 def candidates(config, machine):
@@ -27,7 +27,7 @@ def candidates(config, machine):
 
 def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
-    placed = placement.place(config, machine.cards, {"offload": "one", SHARED: "tp"}.get(kind, kind), layers)
+    placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
     starts.check_build(config)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
@@ -35,7 +35,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     if kind in ("offload", SHARED):
-        tokens = ask.context or min(assume.PROMPT_TOKENS, setting.context_tokens)
+        tokens = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
         placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, ask.batch)
         if not placed.offloaded_bytes:
             where = "all GPUs together" if placed.ranks > 1 else "the first GPU"
@@ -43,18 +43,19 @@ def way(config, machine, setting, ask, kind, layers=None):
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
-    at = ask.context or min(assume.PROMPT_TOKENS, holds)
+    at = ask.context or min(max(assume.PROMPT_TOKENS, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
-    at_once = starts.sequences(config, placed.cards, blocks, ask.batch)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or 1), pool, at_once)
+    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, ask.batch)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
     if not made.fits:
         return made
+    starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
     accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
     confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]
-    tokens = min(assume.PROMPT_TOKENS, at)
-    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp), one_pass.prompt(setting, tokens)
+    tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
+    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp), one_pass.prompt(setting, tokens, setting.batch_tokens)
     decode, prefill = (one_pass.terms(config, placed, machine.link, job) for job in jobs)
     return replace(made, decode=Speed(one_pass.rates(decode, confirmed), decode),
                    prefill=Speed(one_pass.rates(prefill, [tokens] * len(ends)), prefill, tokens))

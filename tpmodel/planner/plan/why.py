@@ -47,8 +47,8 @@ def _views(plan):
     setting, tokens = plan.setting, best.prefill.prompt_tokens
     view = lambda job, speed: one_pass.whole(plan.config, best.placement, plan.machine.link, job, speed.terms)
     decode = view(one_pass.decode(setting, best.context_tokens, ask.batch, ask.mtp), best.decode)
-    prompt = view(one_pass.prompt(setting, tokens), best.prefill)
-    prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, assume.CHUNK_TOKENS))
+    prompt = view(one_pass.prompt(setting, tokens, ask.batch_tokens), best.prefill)
+    prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
     if ask.mtp or ask.batch > 1:
         chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
         draft_s = best.decode.terms["drafts"][assume.MID] / ask.mtp if ask.mtp else 0

@@ -1,5 +1,6 @@
 """Models by name: sourced numbers (models.toml), and shapes (shapes.toml), read like a user's own config.json."""
 
+import re
 import tomllib
 from dataclasses import replace
 from functools import lru_cache
@@ -87,12 +88,18 @@ def _named(name):
 
 
 def by_name(text):
-    """The ModelConfig of a printed name: of the shortest catalog name that begins with it.
+    """The ModelConfig of a printed name: of a config.json's path or key, of the shortest catalog name that begins with
+    it, or of the longest that it begins with.
 
-    >>> by_name("Qwen3.6-27B").name
-    'qwen3.6-27b-nvfp4'
+    >>> by_name("Qwen3.6-27B").name, by_name("Qwen/Qwen3-8B-AWQ").name, by_name("Meta Llama 3.1 8B Instruct").name
+    ('qwen3.6-27b-nvfp4', 'qwen3-8b', 'llama-3.1-8b')
     """
-    found = [key for key in shapes() if text and key.startswith(text.lower())]
-    if not found:
+    key = named(text) if text else text
+    if key not in shapes() and not (text and inputs.exists(text, "model")):
+        plain = re.sub("[ _-]+", "-", text.rsplit("/", 1)[-1].lower()).removeprefix("meta-")
+        longer = [name for name in shapes() if plain and name.startswith(plain)]
+        shorter = [name for name in shapes() if plain.startswith(name + "-")]
+        key = min(longer, key=len) if longer else max(shorter, key=len, default=None)
+    if key is None:
         raise ValueError(f"model = {text[:60]!r} is not in {SHAPES}: {inputs.among(list(shapes()), text[:60])}")
-    return find_config(min(found, key=len))
+    return find_config(key)
