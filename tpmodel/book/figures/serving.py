@@ -10,12 +10,13 @@ from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
-from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
+from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, PASS, SHM,
                       STATES_BYTES, cache_format, gpus, latency, note)
 
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
 MOST_DRAFTS = 8
+MOST_START_S = 200 * US  # that a slider offers
 DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES  # of one draft, before the split
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
@@ -31,6 +32,16 @@ RECIPES = PASS | {
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "attention_s")
 
 undrafted = holding(drafts=0.0)  # the same without drafts: a plain decode step
+
+
+def _stays_early(v):
+    """Whether even the message of the most drafts goes by the first protocol: its flags cost less than a late start."""
+    most = holding(drafts=float(MOST_DRAFTS))(v)
+    late_s = most.bulk_latency_s - most.allreduce_latency_s - most.allreduce_wire_bytes / most.link_bytes_per_s
+    return ops.maximum(late_s, v.allreduce_latency_s - MOST_START_S) >= 0
+
+
+EARLY = note(_stays_early, "it decides nothing: all of these messages go by the first protocol")
 
 
 def _drafts(silent=()):
@@ -53,7 +64,7 @@ def _machine(silent=()):
 ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer", "another": "another"}
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
-ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
+ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{round(rate(context_tokens=assume.PROMPT_TOKENS), 1):g}"
 NAMES = ("gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"),
          ("comm", "red", "all-reduces", "working_s/MS"), ("wait", "gray", "engine waits", "pass_s/MS"),
@@ -69,8 +80,9 @@ def _engine(name):
 
 def _transport(key):
     """Of a pair at each end, and of each hop that more GPUs add, there and back."""
-    pair = [wire.numbers(link(key), 2, end) for end in ENDS]
-    hops = [(wire.latency(link(key), 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS]
+    way = wire.in_step(link(key))
+    pair = [wire.numbers(way, 2, end) for end in ENDS]
+    hops = [(wire.latency(way, 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS]
     found = {"pair_latency_s": [here["allreduce_latency_s"] for here in pair], "link_latency_s": hops}
     found |= {name: [here[name] for here in pair] for name in ("link_bytes_per_s", "bulk_latency_s")}
     return {f"{name}_{end}": number for name, numbers in found.items() for end, number in enumerate(numbers)}
@@ -177,8 +189,8 @@ def speculation():
             *_drafts()[::-1],
             slider("gap_s", "Wait of the engine, a step or a round", 0, 60, COUNTED["gap_s"], "ms", step=0.5),
             latency(COUNTED["allreduce_latency_s"]),
-            slider("bulk_latency_s", "Start of the link's bulk protocol", 1, 200, SHM["bulk_latency_s"] / US, "µs",
-                   silent=ONE_LINE),
+            slider("bulk_latency_s", "Start of the link's bulk protocol", 1, MOST_START_S / US,
+                   SHM["bulk_latency_s"] / US, "µs", silent=EARLY),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
             *_machine()),
         presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,

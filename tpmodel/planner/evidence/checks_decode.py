@@ -9,7 +9,7 @@ from ...formula.units import GB
 from ...formulas import memory, speculation
 from ..engine.memory import state_bytes
 from ..engine.versions import Setting
-from ..plan import assume, one_pass
+from ..plan import assume, one_pass, wire
 from ..shapes.models import by_name as model_by_name
 from . import transports
 from .checks import judged, need_columns
@@ -49,7 +49,7 @@ def _step(line, drafts, end, gap):
     if line.text("cuda_graphs", "yes") != "yes":
         raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    card, link = gpu(by_name(line.text("gpu"))), transports.of(line)
+    card, link = gpu(by_name(line.text("gpu"))), wire.in_step(transports.of(line))
     try:
         config = model_by_name(line.text("model"))
     except ValueError:

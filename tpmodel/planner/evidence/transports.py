@@ -1,4 +1,4 @@
-"""The link between cards that a row of measured data names: its transport, its slot, its host; how cards share its model."""
+"""The link that a row of measured data names: its transport, its slot, its host; how cards share its model."""
 
 import re
 
@@ -10,7 +10,7 @@ from ..plan.places import Place, link_at
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 ACROSS = re.compile(r"across sockets|both sockets|two sockets|\bSYS\b", re.I)
-WAYS_UP = re.compile(r"\b(one|two|three|four|[1-8]) (?:switch|root complex)(?:es)?\b", re.I)  # the host's, of some cards
+WAYS_UP = re.compile(r"\b(one|two|three|four|[1-8]) (?:switch|root complex)(?:es)?\b", re.I)
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4}
 SWITCH, BEHIND_ONE = re.compile(r"\bswitch(?:es)?\b|\bP(?:IX|XB)\b", re.I), re.compile(r"\bP(?:IX|XB)\b")
 MOST_RANKS = 1024

@@ -36,6 +36,7 @@ class Job:
     engine: str = "vllm"
     formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
+    graph: bool = False  # a decode step is one CUDA graph, in which an all-reduce starts sooner
 
 
 def prompt(setting, prompt_tokens, chunk_tokens=assume.CHUNK_TOKENS, **more):
@@ -46,7 +47,7 @@ def prompt(setting, prompt_tokens, chunk_tokens=assume.CHUNK_TOKENS, **more):
 
 def decode(setting, context_tokens, sequences=1, drafts=0, **more):
     """The Job of one step of `sequences` sequences, or of one verify pass."""
-    return Job(setting, sequences * (1 + drafts), context_tokens, sequences, drafts=drafts, **more)
+    return Job(setting, sequences * (1 + drafts), context_tokens, sequences, drafts=drafts, **{"graph": True} | more)
 
 
 def terms(config, placement, link, job):
@@ -108,7 +109,8 @@ def _end(config, placement, link, job, end):
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
-        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end)
+        way = wire.in_step(link) if job.graph else link
+        draft = draft_view(config, cards, way, placement.ranks, job.sequences, job.drafts, end)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
 
@@ -117,6 +119,7 @@ def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
     gap, each = assume.gap_number(job.engine), range(len(placement.cards))
+    link = wire.in_step(link) if job.graph else link
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
                reads(config, placement, job.tokens)[0])
     for place, card, order, read in {(row[0], row[1].key): row for row in rows}.values():

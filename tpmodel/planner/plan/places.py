@@ -1,10 +1,11 @@
-"""Where the cards of a group sit, and the link that makes: the host's chip and sockets first, the slower slot second."""
+"""Where the cards of a group sit, and the link that makes: the host's chip and sockets first, the slower slot next."""
 
 from dataclasses import dataclass, replace
 
 from ... import inputs
 from ...catalog import hosts
-from ...catalog.links import NAMES, line_bytes_per_s, link
+from ...catalog.links import NAMES, line_bytes_per_s, link, links
+from ...formula.units import GB
 from ...formulas.collectives import place_bytes_per_s
 
 NOT_SAID = ("not-said", "not-said-pcie5")  # the hosts of older slots, of newer ones
@@ -51,6 +52,20 @@ def place(host, slot, cards):
     return replace(found, slot=(newest, where[1])) if where and where[0] > newest else found
 
 
+def chosen(name, here, find):
+    """The link that was said by the name of a transport, or by a key that `find` knows; None: no peer access."""
+    if name in (None, "shm") or name in NAMES and (here.said or here.host or name not in links()):
+        return link_at(name or "shm", here)
+    found = find(name)
+    rate = found.values().get("link_bytes_per_s", 0)
+    if here.said and rate > line_bytes_per_s(*here.slot):
+        raise inputs.refused("link", name, f"its {rate / GB:,.1f} GB/s are more than a slot of PCIe {here.slot[0]}.0 "
+                             f"x{here.slot[1]} can carry, {line_bytes_per_s(*here.slot) / GB:,.1f}")
+    if here.host:
+        raise inputs.refused("link", name, f"with --host it must be one of shm, {', '.join(NAMES)}")
+    return found
+
+
 def link_at(kind, here):
     """The link of a transport (shm, p2p, oneshot, mailbox, staged) between cards at a Place.
 
@@ -68,7 +83,8 @@ def link_at(kind, here):
         raise ValueError(f"{NAMES[kind]}: the slot is not known: say --slot, such as pcie4-x8")
     found = link("{}-pcie{}-x{}".format(kind, *here.slot))
     rate = found.numbers["link_bytes_per_s"]
-    ends = [end / (2 if here.shared and kind != "p2p" else 1) for end in rate.base_range]  # peers of a switch pass it by
+    halved = here.shared and kind != "p2p"  # peers of one switch pass its way up by
+    ends = [end / (1 + halved) for end in rate.base_range]
     if kind == "p2p" and here.sockets > 1 and here.host and "peer_across_bytes_per_s" in here.host.numbers:
         ends = list(map(min, ends, here.host.numbers["peer_across_bytes_per_s"].base_range))
     return _with_rate(found, ends, rate.source, here) if ends != list(rate.base_range) else found

@@ -1,5 +1,6 @@
 """`plan`: one model on given GPUs, for one way to split it or for the best of all."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from ... import inputs
@@ -9,6 +10,9 @@ from ..shapes.models import repository, shapes
 from . import assume, crossover, line, verdict, ways
 from .machine import check, machine, model
 from .values import Ask, Plan
+
+PEER_FIELDS = ("link", "link_name", "fits", "max_context_tokens", "decode", "prefill", "split", "compared", "verdict",
+               "command")
 
 
 def plan(model, gpus, *more, **fields):
@@ -51,4 +55,18 @@ def make(ask):
         said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
     command = line.command(name, best, ask, config, setting.kv_dtype) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said))
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said),
+                _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None)
+
+
+def _with_peer_access(ask, cards):
+    """The same question over peer access, and how to know which it is; None where the cards' slots are not known."""
+    if not all("pcie_lanes" in card.numbers for card in cards):
+        return None
+    known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
+             "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",
+             "`tpmodel measure` times it"]
+    if len(cards) > 2:
+        known.append("between cards on different switches NCCL uses it only with NCCL_P2P_LEVEL=SYS")
+    found = make(replace(ask, link="p2p")).document()
+    return {name: found[name] for name in PEER_FIELDS} | {"how_to_know": "; ".join(known)}

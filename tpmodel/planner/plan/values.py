@@ -15,7 +15,7 @@ class Ask:
     gpus: tuple
     parallel: str = "auto"
     layers: tuple = None
-    link: str = "shm"
+    link: str = None  # not said: through host memory, and with peer access beside it
     kv_dtype: str = None
     context: int = None
     util: float = 0.92
@@ -31,6 +31,8 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    host: str = None
+    slot: str = None
 
     @property
     def batch_tokens(self):
@@ -127,6 +129,7 @@ class Plan:
     verdict: str
     command: str
     assumptions: tuple
+    with_peer_access: dict = None  # the same of the best way, where the link was not said
 
     def document(self):
         """The plan as plain values: the one place where its JSON is made."""
@@ -140,5 +143,7 @@ class Plan:
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},
             "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,
-            "link": self.machine.link.key, "other_links": list(self.machine.other_links),
-            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}
+            "link": self.machine.link.key, "link_name": self.machine.link.name,
+            "other_links": list(self.machine.other_links),
+            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions),
+            "with_peer_access": self.with_peer_access}
