@@ -118,7 +118,7 @@ def parser():
     add("--batch-tokens", type=float, default=8448, help="max_num_batched_tokens")
     add("--head", action="store_true", help="the model has an untied output head, on the last GPU")
     add = new("check", check, "predicted beside measured, for a CSV file").add_argument
-    add("kind", help="what the file holds: kv, comm, decode or prefill")
+    add("kind", help="what the file holds: kv, comm, decode, prefill or which")
     add("file", help="the CSV file")
     plan.add_arguments(new("plan", plan.run, "memory, context, speed and the vllm serve line"))
     embed.add_arguments(new("embed", embed.run, "documents to vectors with vLLM, on two GPUs or with offload"))

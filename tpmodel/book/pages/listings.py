@@ -113,6 +113,22 @@ def measured_table():
     return Words("Decode of one stream, tokens/s", head, tuple(map(row, cases())), (1, 2, 3, 4))
 
 
+def which_table():
+    """Two ways measured against each other on one machine, beside the model's ratio of their speeds."""
+    def row(line, found):
+        place = [line["link"] and f"link {line['link']}", line["engine"], line["workload"]]
+        setting = "; ".join(filter(None, (f"{line['model']}, {line['quant']}", line["gpus"], *place)))
+        said = "right" if found.status == "ok" else "wrong"
+        numbers = (fixed(ratio, 2) for ratio in (found.measured, found.low, found.predicted, found.high))
+        sure = "" if not found.note else ", but undecided"
+        return (setting, f"{line['way_a']} : {line['way_b']}", *numbers, said + sure, f"{line['id']}, {line['source']}")
+
+    table, (rows, _) = own_table("which")
+    head = ("setting", "ways", "measured", "low", "middle", "high", "side", "row, source")
+    return Words("How many times as fast the first way is as the second", head, tuple(map(row, table, rows)),
+                 (2, 3, 4, 5))
+
+
 def check_groups(kind):
     """The project's own rows that count, group by group: how many lie inside the range, how far the middle is off."""
     def row(group):

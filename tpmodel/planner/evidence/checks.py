@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ... import inputs
 
-KINDS = ("kv", "comm", "decode", "prefill")
+KINDS = ("kv", "comm", "decode", "prefill", "which")
 COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says nothing is all counted
 LARGEST_FILE = 20_000_000
 
@@ -36,6 +36,8 @@ class Row:
 
 class Cells(dict):
     """One line of a table: cells read as numbers, by name, with the reason when they cannot be."""
+
+    path = None  # of the table
 
     def text(self, name, default=""):
         """The cell, or `default` where it is empty or missing."""
@@ -65,6 +67,7 @@ def read_table(path):
                 raise ValueError(f"{name}: line {reader.line_num} has more cells than the header has names: "
                                  "quote a cell with a comma in it")
             lines.append(Cells({k: v for k, v in line.items() if k}))
+            lines[-1].path = Path(path)
     except csv.Error as error:
         raise ValueError(f"{name} is not a CSV table in UTF-8: {error}") from None
     if not reader.fieldnames or not lines:
@@ -134,7 +137,8 @@ def check(kind, path):
     if kind not in KINDS:
         raise ValueError(f"check {kind!r} is not accepted: it must be one of {', '.join(KINDS)}")
     columns, lines = read_table(path)
-    rows = import_module(f".checks_{kind}", __package__).rows(columns, lines)
+    module = import_module(f".checks_{kind}", __package__)
+    rows = module.rows(columns, lines)
     gate = [row for row in rows if row.use in COUNTED]
     count = Counter(row.status for row in gate)
     errors = sorted(abs(row.error_frac) for row in gate if row.error_frac is not None)
@@ -144,4 +148,5 @@ def check(kind, path):
         failed = f"nothing was checked: not one counted line could be compared, the first because: {why}"
     return rows, {"rows": len(rows), "gate": len(gate), **{name: count[name] for name in ("ok", "miss", "skipped")},
                   "failed": failed, "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
-                  "worst_abs_error_frac": errors[-1] if errors else None}
+                  "worst_abs_error_frac": errors[-1] if errors else None,
+                  **(module.summary(rows) if hasattr(module, "summary") else {})}

@@ -9,6 +9,7 @@ from ...catalog.links import LANES, TRANSFERS, capped, link, links
 from ..plan.places import Place, link_at
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
+NAMES = ("none", "pcie-unknown", "shm", "nvlink", *SLOTS)
 ACROSS = re.compile(r"across sockets|both sockets|two sockets|\bSYS\b", re.I)
 WAYS_UP = re.compile(r"\b(one|two|three|four|[1-8]) (?:switch|root complex)(?:es)?\b", re.I)
 NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4}
@@ -29,7 +30,7 @@ def of(line):
         return _through_host(line, cards, slot)
     if name not in SLOTS:
         raise ValueError(f"link = {name[:40]!r} is not accepted: "
-                         f"it must be one of none, pcie-unknown, shm, nvlink, {', '.join(SLOTS)}")
+                       f"it must be one of {', '.join(NAMES)}")
     if name in links() and not slot:
         return link(name)
     return link_at(SLOTS[name], _place(line, slot or _slot(line, cards)))

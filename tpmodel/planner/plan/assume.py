@@ -34,7 +34,23 @@ def number(name, *entries):
 
 def gap_number(engine):
     """The wait between two steps of an engine; of one that is not listed, the widest range."""
-    return number("gap_s", *(entry for name, entry in ENGINES.items() if name in engine.lower()), assumed("engine"))
+    return of_engine("gap_s", engine, assumed("engine"))
+
+
+def _engines(text):
+    """The engines whose aliases stand in a printed name, the longest alias first."""
+    return [ENGINES[alias] for alias in sorted(ENGINES, key=len, reverse=True) if alias in text.lower()]
+
+
+def of_engine(name, engine, *others):
+    """The number of an engine by its printed name; of one that has none, that of the others."""
+    return number(name, *_engines(engine), *others, assumed("vllm"))
+
+
+def pipeline(engine):
+    """How the stages of an engine work: "overlapped" with copies hidden, "in turn", or "stages", which wait for copies.
+    """
+    return next((entry.said["pipeline"] for entry in _engines(engine) if "pipeline" in entry.said), "stages")
 
 
 def gap_range_s(engine):

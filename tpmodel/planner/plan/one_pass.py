@@ -90,7 +90,9 @@ def _end(config, placement, link, job, end):
     sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
     times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
     i = times.index(max(times))
-    run = lambda longest, through: pipeline.run_s(job.passes, longest, through, 0, count)
+    kind = assume.pipeline(job.engine)
+    run = lambda longest, through: (job.passes * through if kind == "in turn" else
+                                    pipeline.run_s(job.passes, longest, through, 0, count))
     slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
@@ -103,8 +105,11 @@ def _end(config, placement, link, job, end):
     if placement.ranks > 1:
         found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
-        handed = pipeline.run_s(job.passes, 0, 0, handover_s(link, slowest.allreduce_payload_bytes, end), count)
-        found["hand-overs"] = max(0, handed - (hidden if job.passes > 1 else 0))
+        one_s = handover_s(link, slowest.allreduce_payload_bytes, end)
+        handed = job.passes * (count - 1) * one_s if kind == "in turn" else pipeline.run_s(
+            job.passes, 0, 0, one_s, count)
+        hides = job.passes > 1 and (kind == "overlapped" and end or end == assume.FAST and kind != "in turn")
+        found["hand-overs"] = max(0, handed - (work if hides else 0))
     if job.waits:
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:

@@ -1,6 +1,7 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,6 +14,7 @@ from ..engine.versions import Refused, split_layers
 from . import partition
 from .assume import MID, of_model, overhead_bytes
 
+MOST_SEQUENCES = 4096  # that a plan looks for together
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
 
 
@@ -169,6 +171,12 @@ def longest(config, placement, setting, found, batch=1):
     """Tokens that each of `batch` sequences may have at once, by the engine's own block rules; 0 without room."""
     room = all(gpu["kv_pool_bytes"] > 0 for gpu in found)
     return int(pool(config, placement, setting, found, batch).fitting_tokens) if room else 0
+
+
+def most(config, placement, setting, found, tokens):
+    """The largest batch of so many tokens each that fits; 0 where not one sequence does."""
+    fits = lambda batch: longest(config, placement, setting, found, batch) >= tokens
+    return bisect_right(range(1, MOST_SEQUENCES + 1), False, key=lambda batch: not fits(batch))
 
 
 def pool(config, placement, setting, found, batch=1):

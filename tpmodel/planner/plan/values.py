@@ -83,6 +83,7 @@ class Way:
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
+    most: int = 0  # sequences of the context that fit together
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 

@@ -48,7 +48,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
     at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, ask.batch)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    most = placement.most(config, placed, setting, middle, at)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, most)
     if not made.fits:
         return made
     starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)

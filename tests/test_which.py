@@ -1,0 +1,126 @@
+"""`tpmodel check which`, and what it rests on: two ways against each other at the same ends of shared ranges."""
+
+import csv
+import json
+from importlib import resources
+
+import pytest
+
+from tpmodel.catalog.gpus import gpu
+from tpmodel.catalog.links import link
+from tpmodel.planner.engine.versions import Setting
+from tpmodel.planner.evidence import checks, checks_which
+from tpmodel.planner.plan import one_pass, versus
+from tpmodel.planner.plan.placement import place
+from tpmodel.planner.shapes.models import find_config, shapes
+from tpmodel.tools import cli
+
+DATA = resources.files("tpmodel.planner.evidence") / "data" / "which_cases.csv"
+LINES = list(csv.DictReader(DATA.read_text().splitlines()))
+MEASURED = ("value_a", "value_b", "ratio_a_over_b", "unit", "use", "evidence", "note", "source")
+ROW = {"id": "x", "model": "Qwen3-8B", "config": "qwen3-8b", "gpus": "2 x rtx-3090", "link": "shm", "slots": "",
+       "engine": "vllm", "workload": "decode", "context": "1024", "prompt_tokens": "", "batch": "1", "drafts": "0",
+       "way_a": "tp2", "way_b": "one", "ratio_a_over_b": "1.5"}
+
+
+def ratio(**change):
+    return checks_which.predict(checks.Cells(ROW | change))[0]
+
+
+def arm(way, count=2, wire="shm", card="rtx-3090", model="qwen3-8b"):
+    config = find_config(model)
+    placed = place(config, (gpu(card),) * count, way)
+    job = one_pass.decode(Setting(ranks=placed.ranks), 1024)
+    return versus.Arm(config, placed, link(wire), ((1, job),))
+
+
+def test_at_least_nine_of_ten_counted_pairs_have_the_right_way_ahead():
+    rows, summary = checks.check("which", DATA)
+    assert summary["gate"] == len(LINES) == 18 and summary["skipped"] == 0
+    assert summary["right_frac"] == summary["ok"] / 18 >= 0.9
+    assert all((row.status == "ok") == ((row.predicted > 1) == (row.measured > 1)) for row in rows)
+
+
+def test_a_prediction_reads_nothing_measured():
+    honest = [checks_which.predict(checks.Cells(line)) for line in LINES]
+    bare = [{name: cell for name, cell in line.items() if name not in MEASURED} for line in LINES]
+    assert [checks_which.predict(checks.Cells(line)) for line in bare] == honest
+
+
+def test_the_middle_is_the_quotient_of_two_plans():
+    """tp2 over one, each by itself: the ratio of their rates."""
+    a, b = arm("tp2"), arm("one")
+    time_s = lambda arm: sum(
+        ends[1] for ends in one_pass.terms(arm.config, arm.placement, arm.link, arm.jobs[0][1]).values())
+    assert versus.compare(a, b).mid == pytest.approx(time_s(b) / time_s(a), rel=1e-9)
+
+
+def test_a_way_against_itself_is_one_at_every_end():
+    found = versus.compare(arm("tp2"), arm("tp2"))
+    assert (found.low, found.mid, found.high) == (1, 1, 1) and not found.decided
+
+
+def test_turned_round_the_ratio_is_its_reciprocal():
+    here, there = versus.compare(arm("tp2"), arm("pp2")), versus.compare(arm("pp2"), arm("tp2"))
+    assert (here.low, here.mid, here.high) == pytest.approx((1 / there.high, 1 / there.mid, 1 / there.low))
+    assert here.decided and here.low > 1, "no range of this link turns a decode of 16 GB"
+
+
+def test_shared_ranges_cancel():
+    """Independent ranges would overlap: the slow end of tp2 is slower than the fast end of one card."""
+    a, b = arm("tp2"), arm("one")
+    rates = [one_pass.rates(one_pass.terms(x.config, x.placement, x.link, x.jobs[0][1]), (1,) * 3) for x in (a, b)]
+    assert rates[0][0] < rates[1][2] and versus.compare(a, b).low > 1
+
+
+def test_what_would_decide_is_the_term_that_turns_the_order_alone():
+    """Many small messages over an unknown link: its ends disagree, and at any one link the order stands."""
+    found = versus.compare(*(arm(way, 4, "pcie-unknown", "h200", "qwen3-4b") for way in ("tp4", "one")))
+    assert not found.decided and found.turned_by == ("link",) and "tpmodel measure" in found.words
+
+
+def test_two_copies_serve_twice_the_streams_and_one_stream_no_faster():
+    assert ratio(way_a="replicas2") == pytest.approx((1, 1, 1))
+    many = ratio(way_a="replicas2", workload="batch", batch="64", context="512")
+    assert 1 < many[1] < 2
+    prompts = ratio(way_a="replicas2", workload="batch", batch="2", context="8192", prompt_tokens="8191")
+    assert prompts[1] == pytest.approx(2, rel=0.02), "prompts are all computing"
+
+
+def test_streams_that_are_not_told_are_as_many_as_fit():
+    """Two copies of 16 GB leave less cache than one model on both, but no all-reduces: both queue, none is refused."""
+    told = ratio(workload="batch", batch="8", way_b="replicas2")
+    queued = ratio(workload="batch", batch="", way_b="replicas2")
+    assert all(one > 0 for one in told + queued) and told != queued
+
+
+def test_one_micro_batch_cannot_overlap_and_two_do():
+    prompt = lambda tokens, engine="llama.cpp": ratio(
+        engine=engine, workload="prefill", prompt_tokens=tokens, context=tokens, way_a="pp2")[1]
+    assert prompt("512") < 1 < 1.2 < prompt("1024") < prompt("8192") < 2
+    assert prompt("8192", "ik_llama.cpp") < 1, "that engine's stages take turns"
+
+
+@pytest.mark.parametrize("change, reason", [
+    ({"way_a": "sideways"}, "parallel = 'sideways' is not accepted"), ({"way_a": "tp3"}, "for 2 GPUs"),
+    ({"way_a": "tp2@string"}, "'string' is not in links.toml"), ({"workload": "sleep"}, "workload = 'sleep'"),
+    ({"gpus": "2 x rtx-9090"}, "'rtx-9090' is not in gpus.toml"), ({"config": "nope"}, "model 'nope' is neither"),
+    ({"context": ""}, "context is empty"), ({"way_b": "offload"}, "no column tells"), ({"drafts": "99"}, "to 16")])
+def test_a_bad_cell_skips_its_row_with_the_reason(change, reason):
+    (row,) = checks_which.rows(list(ROW), [checks.Cells(ROW | change)])
+    assert row.status == "skipped" and reason in row.note
+
+
+def test_shapes_cards_and_links_of_ones_own_stand_beside_the_table(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/config.json").write_text(json.dumps(shapes()["qwen3-8b"]))
+    (tmp_path / "pairs.toml").write_text('[wire]\nname = "Wire"\n' + "\n".join(
+        f'{name} = {{ value = {value}, unit = "{unit}", kind = "measured", source = "s", date = "d" }}'
+        for name, value, unit in (("link_bytes_per_s", 100, "GB/s"), ("allreduce_latency_s", 2, "us"))))
+    with open(tmp_path / "pairs.csv", "w", newline="") as file:
+        out = csv.DictWriter(file, list(ROW))
+        out.writeheader()
+        out.writerow(ROW | {"config": "mine", "way_a": "tp2@wire", "way_b": "tp2@shm"})
+    assert cli.main(["check", "which", str(tmp_path / "pairs.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"][0]["low"] > 1 and found["summary"]["right_frac"] == 1
