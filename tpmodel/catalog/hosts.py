@@ -19,7 +19,7 @@ def hosts():
 
 def _named(entries, text):
     """The first entry with an alias of which the words stand side by side in the text; None without one."""
-    said = re.findall("[a-z0-9]+", text.lower())
+    said = re.findall("[a-z0-9]+", re.sub(r"\((?:r|tm)\)", " ", text.lower()))
     for entry in entries.values():
         for alias in (entry.key.replace("-", " "), *entry.said.get("aliases", ())):
             wanted = alias.split()

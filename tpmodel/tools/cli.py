@@ -71,7 +71,12 @@ def check(args):
         for row in rows:
             numbers = " ".join(f"{_number(n):>13}" for n in (row.predicted, row.low, row.high, row.measured))
             print(f"{row.id:8} {row.quantity:20} {numbers} {row.use:7} {row.status:8} {row.note}".rstrip())
-        counts = ", ".join(f"{name} {_number(value)}" for name, value in summary.items() if name != "failed")
+        for host, its in summary.get("by_host", {}).items():
+            print("{}: rows {rows}, inside {inside_frac:.0%}, median off {median_abs_error_frac:.0%}, "
+                  "to one side {median_error_frac:+.0%}".format(host, **its))
+            print("".join(f"  without {left}: {frac:+.0%}\n" for left, frac in its["without"].items()), end="")
+        counts = ", ".join(f"{name} {_number(value)}" for name, value in summary.items()
+                           if name not in ("failed", "by_host"))
         print("; ".join(filter(None, (counts, summary["failed"]))))
     return int(bool(summary["failed"]))
 

@@ -5,6 +5,7 @@ from .blocks import context_blocks
 from .card import card_memory
 from .context import context_budget
 from .decode import decode_time
+from .host import host_path
 from .linear import two_cuts
 from .link import link_protocols
 from .measured import decode_measured
@@ -15,10 +16,12 @@ from .unequal import unequal_speeds
 from .unequal_plan import unequal_map, unequal_memory
 
 ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
-       unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, decode_measured)
+       unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, host_path,
+       decode_measured)
 CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
             "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving",
             "speculation": "serving", "unequal-speeds": "unequal", "unequal-memory": "unequal",
             "unequal-map": "unequal", "context-blocks": "bytes", "module-bytes": "bytes", "link-protocols": "link",
+            "host-path": "link",
             "decode-measured": "measured"}
 """Where each figure stands: its name -> the stem of its chapter."""

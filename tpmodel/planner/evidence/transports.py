@@ -58,8 +58,13 @@ def host_of(line):
         return None
 
 
+def place_of(line):
+    """The Place of a row, with the slot where the row says it."""
+    return _place(line, _said_slot(line, [_card(name) for name in line.text("gpu").split("+")]))
+
+
 def _place(line, slot, said=True):
-    """The Place of a row: the words of its host and its path name sockets, switches and root complexes."""
+    """The same with a slot: the words of its host and its path name sockets, switches and root complexes."""
     path, host = f"{line.text('path')} {line.text('host_cpu')}", host_of(line)
     ways, ranks = WAYS_UP.search(path), line.number("ranks", line.number("tp", 2, least=1), least=1)
     fewer = bool(BEHIND_ONE.search(path)) or bool(ways) and NUMBERS.get(ways[1].lower(), 0) < ranks

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from ... import inputs
 from ...catalog import hosts
-from ...catalog.links import NAMES, line_bytes_per_s, link, links
+from ...catalog.links import LANES, NAMES, TRANSFERS, line_bytes_per_s, link, links
 from ...formula.units import GB
 from ...formulas.collectives import place_bytes_per_s
 
@@ -37,19 +37,18 @@ def place(host, slot, cards):
     known = cards and all("pcie_lanes" in card.numbers for card in cards)
     best = tuple(int(min(getattr(card, name) for card in cards)) for name in ("pcie_generation", "pcie_lanes")
                  ) if known else None
-    words = [] if slot is None else [word for word in slot.split() if word != "shared"]
-    where = hosts.slot(" ".join(words)) if words else best
-    if words and best:
-        where = min((where, tuple(map(min, where, best))), key=lambda one: line_bytes_per_s(*one))
-    (name,) = set(inputs.counted([host])) if host else (None,)
-    found = Place(host and hosts.host(name), where, bool(words), len(inputs.counted([host])) if host else 1,
-                  bool(slot) and "shared" in slot.split())
-    if found.sockets > 2:
+    words = (slot or "").split()
+    there = best if slot is None else hosts.slot(" ".join(word for word in words if word != "shared") or slot)
+    names = [] if host is None else inputs.counted([host]) if host.strip() else [host]
+    where = hosts.host(names[0]) if names else None
+    if len(names) > 2:
         raise inputs.refused("host", host, "it must be one host, or 2x NAME where the cards sit on both of its sockets")
-    newest = int(found.host.pcie_generation) if found.host else where and where[0]
-    if where and where[0] > newest and found.said:
-        raise inputs.refused("slot", slot, f"{found.host.name} has PCIe {newest}.0 at most")
-    return replace(found, slot=(newest, where[1])) if where and where[0] > newest else found
+    where = None if where in map(hosts.hosts().get, NOT_SAID) else where
+    newest = int(where.pcie_generation) if where else max(TRANSFERS)
+    if slot is not None and there[0] > newest:
+        raise inputs.refused("slot", slot, f"{where.name} has PCIe {newest}.0 at most")
+    narrower = tuple(map(min, there, best or there, (newest, max(LANES)))) if there else None
+    return Place(where, narrower, slot is not None, max(1, len(names)), "shared" in words)
 
 
 def chosen(name, here, find):
