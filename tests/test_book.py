@@ -78,6 +78,13 @@ def test_a_notebook_reads(path):
     assert unreadable(cells) == []
 
 
+def test_python_in_a_chapter_is_that_of_its_notebook():
+    for path in CHAPTERS:
+        for block in re.findall(r"```python\n(.*?)\n```", path.read_text(), re.S):
+            cells = code_cells(ROOT / "notebooks" / f"{path.stem}.ipynb")
+            assert any(block in "".join(cell["source"]) for cell in cells), f"{path.stem}: {block}"
+
+
 def written(*sources):
     """Cells: a text that begins with "%" is code, any other markdown."""
     return [{"cell_type": "code" if text[0] == "%" else "markdown", "source": text.removeprefix("%")}

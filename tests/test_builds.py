@@ -1,11 +1,16 @@
 """What a plan can be asked of a build: its options on the line, contradictions in one line."""
 
+import json
+
 import pytest
 
+from tpmodel.catalog.gpus import gpu
 from tpmodel.formula.units import GIB
+from tpmodel.planner.engine import starts
+from tpmodel.planner.engine.versions import Refused, version
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
-from tpmodel.planner.shapes.models import find_config
+from tpmodel.planner.shapes.models import find_config, quantised, quants, shapes, sized
 
 TI = "rtx-5060-ti-16gb"
 HYBRID, PAIR = "qwen3.8-27b-nvfp4", (TI, TI)
@@ -68,3 +73,97 @@ def test_contradictions_are_one_line(more, words):
 def test_as_many_sequences_as_blocks_are_accepted():
     assert "--max-num-seqs 158" in asked(parallel="tp", context=65536, max_num_seqs=158).command
     assert "--max-num-seqs 500" in asked("qwen3-8b", max_num_seqs=500).command  # no states: any number queues
+
+
+@pytest.mark.parametrize("quant, bits", [("awq", 4 + 20 / 128), ("gptq", 4 + 20 / 128), ("fp8", 8), ("nvfp4", 4.5),
+                                         ("fp8-block", 8 + 32 / 128**2), ("mxfp4", 4.25)])
+def test_a_format_is_for_all_but_table_head_and_norms(quant, bits):
+    """Qwen3-8B by hand: 36 layers of 4,096 x (4,096 q + 2 x 1,024 kv + 4,096 o + 3 x 12,288) weights."""
+    layers = 36 * 4096 * (4096 + 2 * 1024 + 4096 + 3 * 12288)
+    config = quantised("qwen3-8b", quant)
+    assert sum(m.parameters for m in config.quantised) == layers and {m.bits for m in config.quantised} == {bits}
+    assert config.weights_bytes == pytest.approx(layers * bits / 8 + 2 * (config.parameters - layers))
+    assert {m.name for m in config.modules if m not in config.quantised} == {"embedding", "head", "norms"}
+
+
+@pytest.mark.parametrize("quant", list(quants()))
+def test_vision_drafts_and_router_stay_in_16_bits(quant):
+    kept = lambda model: {m.name for m in quantised(model, quant).modules if m.format == "bf16"}
+    assert {"vision", "mtp", "embedding", "head"} <= kept("qwen3.5-27b")
+    assert "router" in kept("qwen3-30b-a3b") and "experts" not in kept("qwen3-30b-a3b")
+
+
+def test_a_build_of_a_known_size_weighs_that_and_keeps_what_is_not_quantised():
+    config = quantised("qwen3.5-27b", "nvfp4")
+    heavier = sized(config, 20 * GIB)
+    assert heavier.weights_bytes == pytest.approx(20 * GIB)
+    same = lambda one: [m for m in one.modules if m.format == "bf16"]
+    assert same(heavier) == same(config) and heavier.parameters == config.parameters
+    assert {m.group for m in heavier.quantised} == {16}  # the kernels are those of the format
+    best = asked("qwen3.5-27b", parallel="tp", quant="nvfp4", weights_gib=20.0, context=8192).best
+    assert sum(best.placement.weights_bytes) == pytest.approx(20 * GIB)
+
+
+def test_the_line_of_a_format_that_vllm_makes_while_loading():
+    line = lambda **more: asked("qwen3-8b", parallel="tp", **more).command
+    assert line(quant="fp8").startswith("vllm serve Qwen/Qwen3-8B ") and line(quant="fp8").endswith("fp8_per_tensor")
+    assert line(quant="fp8-block").endswith(" --quantization fp8_per_block")
+    assert line(quant="awq").startswith("vllm serve Qwen3-8B-awq ") and "--quantization" not in line(quant="awq")
+    ready = line(quant="fp8", repository="RedHatAI/Qwen3-8B-FP8-dynamic")  # a build is loaded as it is
+    assert ready.startswith("vllm serve RedHatAI/") and "--quantization" not in ready
+    assert "--quantization" not in line(quant="mxfp4", weights_gib=5.5)
+    tower = asked("qwen3.5-27b", parallel="tp", quant="mxfp4", context=8192).command
+    assert tower.endswith("""--quantization mxfp4 --quantization-config.ignore '["*visual*", "*vision*", "*mtp*"]'""")
+
+
+def test_what_a_format_takes_for_granted_is_said():
+    said = " ".join(asked("qwen3-8b", quant="awq", weights_gib=5.7).assumptions)
+    assert "stay in 16 bits (as in https://huggingface.co/Qwen/Qwen3-32B-AWQ)" in said and "weighs 5.7 GiB" in said
+    assert "no repository of Qwen3-8B-awq is known" in said
+    assert "while it loads them: --quantization fp8_per_tensor" in " ".join(asked("qwen3-8b", quant="fp8").assumptions)
+
+
+def test_a_model_that_does_not_fit_says_which_format_would():
+    """70.6 billion weights in 16 bits are 131 GiB, in eight 68, in four 37: two cards hold 48."""
+    told = asked("llama-3.1-70b", ("rtx-3090",) * 2).verdict
+    assert "--quant awq would fit with 37.0 GiB of weights" in told
+    assert "--quant fp8 would fit" in asked("qwen3-32b", ("rtx-3090",) * 2, parallel="tp").verdict
+    assert "--quant" not in asked("qwen3-8b").verdict + asked("llama-3.1-405b", ("rtx-3090",)).verdict
+    assert "--quant" not in asked("deepseek-v3", ("rtx-3090",) * 2, parallel="tp").verdict  # it is in FP8
+
+
+def test_a_file_of_ones_own_is_given_a_format(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(shapes()["qwen3-8b"]))
+    mine, named = (asked(model, parallel="tp", quant="gptq").best for model in (str(tmp_path), "qwen3-8b"))
+    assert mine.placement.weights_bytes == named.placement.weights_bytes
+
+
+@pytest.mark.parametrize("more, words", [
+    (dict(quant="int3"), "quant = 'int3' is not accepted: it must be one of fp8, fp8-block, awq, gptq, nvfp4, mxfp4"),
+    (dict(quant="awq", model=HYBRID), f"{HYBRID} is quantised already"),
+    (dict(weights_gib=5.0), "qwen3-8b is not quantised: say --quant too"),
+    (dict(quant="awq", weights_gib=16.0), "it must be from 3.1 to 15.3 GiB"),
+    (dict(quant="awq", weights_gib=-1.0), "it must be from 3.1 to 15.3 GiB"),
+    (dict(quant="awq", model="qwen3-32b", parallel="tp", gpus=("h200",) * 16), "25600 / 16 = 1600, must be")])
+def test_a_format_that_cannot_be_is_one_line(more, words):
+    with pytest.raises(ValueError, match="^[^\n]*$") as error:
+        asked(**{"model": "qwen3-8b"} | more)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("key, quant, release, fine", [
+    ("t4", "awq", "0.33", True), ("t4", "mxfp4", "0.33", True), ("v100-sxm2-32gb", "awq", "0.19", False),
+    ("v100-sxm2-32gb", None, "0.19", True), ("v100-sxm2-32gb", None, "0.33", False), ("mi300x", "awq", "0.33", True)])
+def test_an_old_card_takes_no_build_that_its_kernels_do_not_know(key, quant, release, fine):
+    config = quantised("qwen3-8b", quant) if quant else find_config("qwen3-8b")
+    check = lambda: starts.check_build(config, [gpu("rtx-3090"), gpu(key)], version(release))
+    if fine:
+        return check()
+    with pytest.raises(Refused, match=f"gpu = '{key}' is not accepted: .* 7.5.*, and this is 7"):
+        check()
+
+
+def test_eight_bits_of_modelopt_and_experts_in_mxfp4_need_ampere():
+    with pytest.raises(Refused, match="'mxfp4' needs compute capability 8 in vLLM, and this is 7.5"):
+        starts.check_build(find_config("gpt-oss-20b"), [gpu("t4")], version("0.33"))
+    starts.check_build(find_config("gpt-oss-20b"), [gpu("a40")], version("0.33"))

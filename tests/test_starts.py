@@ -7,9 +7,10 @@ import pytest
 
 from tpmodel.catalog.gpus import gpu, gpus
 from tpmodel.planner.engine import starts
-from tpmodel.planner.engine.versions import Refused
+from tpmodel.planner.engine.versions import Refused, version
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.shapes.configs import parse_config
 from tpmodel.planner.shapes.layers import Module
 from tpmodel.planner.shapes.models import find_config, shapes
 
@@ -72,24 +73,39 @@ def test_a_format_of_the_cache_needs_its_kernel(model, key, kv_dtype, fine):
 
 
 @pytest.mark.parametrize("module, rows", [
-    (Module("mlp", 1, "fp8", 8 + 32 / 128**2, 1), 128), (Module("experts", 1, "fp8", 8 + 32 / 128**2, 1), 32),
-    (Module("mlp", 1, "fp8", 8.0, 1), 1), (Module("mlp", 1, "nvfp4", 4.5, 1), 16),
-    (Module("mlp", 1, "int4", 4 + 16 / 128, 1), 128), (Module("mlp", 1, "int4", 4 + 20 / 64, 1), 64),
-    (Module("mlp", 1, "bf16", 16.0, 1), 1)])
+    (Module("mlp", 1, "fp8", 8 + 32 / 128**2, 1, 128), 128), (Module("experts", 1, "fp8", 8 + 32 / 128**2, 1, 128), 32),
+    (Module("experts", 1, "fp8", 8.0, 1), 1), (Module("mlp", 1, "nvfp4", 4.5, 1, 16), 16),
+    (Module("experts", 1, "mxfp4", 4.25, 1, 32), 1), (Module("mlp", 1, "mxfp4", 4.25, 1, 32), 32),
+    (Module("experts", 1, "int4", 4 + 20 / 64, 1, 64), 64)])
 def test_rows_that_share_a_scale(module, rows):
-    assert starts.group_of(module) == rows
+    assert starts.group_of(module, version("0.33")) == rows
+
+
+@pytest.mark.parametrize("q, group", [
+    ({"quant_method": "awq"}, 128), ({"quant_method": "gptq", "group_size": 32}, 32), ({"quant_method": "fp8"}, 1),
+    ({"quant_method": "fp8", "weight_block_size": [128, 128]}, 128), ({"quant_algo": "NVFP4"}, 16),
+    ({"quant_method": "gptq", "group_size": -1}, 1)])
+def test_a_build_says_the_rows_of_its_scales(q, group):
+    config = parse_config(shapes()["qwen3-8b"] | {"quantization_config": q})
+    assert {module.group for module in config.modules if module.name == "mlp"} == {group}
+    assert {module.group for module in config.modules if module.name in ("embedding", "head")} == {1}
 
 
 def test_a_ranks_share_falls_on_whole_groups():
     """18,432 rows over 32 ranks are 576, which blocks of 128 do not divide: vLLM's own words for DeepSeek-V3."""
     config = find_config("deepseek-v3")
-    starts.check_ranks(config, 16)
+    new, old = version("0.33"), version("0.32")
+    starts.check_ranks(config, 16, new)
     with pytest.raises(Refused, match="18432 / 32 = 576, must be a multiple of 128"):
-        starts.check_ranks(config, 32)
+        starts.check_ranks(config, 32, new)
     thin = replace(config, expert_intermediate=2048 + 16)
     with pytest.raises(Refused, match="rows of experts"):
-        starts.check_ranks(thin, 8)
-    starts.check_ranks(thin, 1)
+        starts.check_ranks(thin, 8, new)
+    starts.check_ranks(thin, 1, new)
+    finer = replace(config, expert_intermediate=1536)  # 192 rows of 8 ranks: refined to 64 or 32 by 0.33 only
+    starts.check_ranks(finer, 8, new)
+    with pytest.raises(Refused, match="1536 / 8 = 192, must be a multiple of 128"):
+        starts.check_ranks(finer, 8, old)
 
 
 @pytest.mark.parametrize("model, key, kv_dtype, found", [

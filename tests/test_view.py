@@ -25,7 +25,8 @@ STEP = {  # one decode step, every leaf of it
     "kv_heads": 4.0, "head_elements": 256.0, "kv_element_bytes": 1.0, "context_tokens": 8192.0, "state_bytes": 75e6,
     "parameters": 27e9, "tokens": 1.0, "flop_per_s": 47.4e12, "mfu_frac": 0.7, "heads": 24.0,
     "attention_flop_per_s": 47.4e12, "hidden": 5120.0, "element_bytes": 2.0, "layers": 64.0, "link_bytes_per_s": 2.2e9,
-    "allreduce_latency_s": 9e-6, "bulk_latency_s": 35e-6, "gap_s": 5e-3}
+    "allreduce_latency_s": 9e-6, "bulk_latency_s": 35e-6, "gap_s": 5e-3, "experts_s": 0.0, "floor_s": 0.0,
+    "unhidden_frac": 0.0}
 SAME = {"message_bytes": "allreduce_payload_bytes"}
 GIVEN = ("read_bytes", "state_bytes")
 WANTED = ("pass_s", "decode_tokens_per_s", "bound_frac", "communication_s", "busy_s", "kv_read_s", "pass_overlapped_s")

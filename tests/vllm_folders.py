@@ -53,8 +53,6 @@ def quantization(fields):
         kept += ["visual.merger.linear_fc1", "visual.merger.linear_fc2", "lm_head", "mtp.fc"]
         kept += [f"mtp.layers.0.{part}" for part in ATTENTION + MLP]
         return said | {"activation_scheme": "dynamic"} | ({"ignored_layers": kept} if "ignored_layers" in said else {})
-    if "kv_cache_scheme" in said:
-        said["kv_cache_scheme"] = said["kv_cache_scheme"] | {"dynamic": False}  # vLLM takes none that lacks it
     if "config_groups" in said:  # layer by layer: FP8 for attention and state layers, NVFP4 weights for the rest
         fp8, fp4 = {"quant_algo": "FP8"}, {"quant_algo": "W4A16_NVFP4", "group_size": 16}
         layers = {"lm_head": fp4}

@@ -91,14 +91,51 @@ def attention_s(full_layers, heads, head_elements, tokens, context_tokens, ranks
 
 
 @formula
-def busy_s(weight_read_s, kv_read_s, linear_s, attention_s):
-    r"""Time that one GPU works in a pass, reading or computing.
-    limits : a GPU reads ahead while it multiplies, so the longer of the two counts; kernels that take turns need both.
-    source : Williams et al. 2009, doi:10.1145/1498765.1498785 (the roofline)
-    >>> busy_s(weight_read_s=0.020, kv_read_s=0.001, linear_s=0.004, attention_s=0.001)
-    0.021
+def roofline_s(read_s, compute_s, unhidden_frac):
+    r"""Time of one kind of layer: the longer of reading and computing, and the part of the shorter that does not hide.
+    limits : a kernel hides nothing at its start and its end; 0 is the roofline itself, 1 no overlap at all.
+    source : Williams et al. 2009, doi:10.1145/1498765.1498785; Stengel et al. 2015, arXiv:1410.5010, overlap in part
+    >>> roofline_s(read_s=0.020, compute_s=0.010, unhidden_frac=0), roofline_s(0.020, 0.010, 0.5)
+    (0.02, 0.025)
     """
-    return ops.maximum(weight_read_s + kv_read_s, linear_s + attention_s)
+    return ops.maximum(read_s, compute_s) + unhidden_frac * ops.minimum(read_s, compute_s)
+
+
+@formula
+def turning_tokens(read_bytes, parameters, flop_per_s, mfu_frac, memory_bytes_per_s, achieved_frac):
+    r"""Tokens at which a pass turns from reading the weights to computing with them.
+    returns : T_c; below it more tokens are nearly free, above it each costs its arithmetic
+    limits : dense layers, a short context; at the turn itself neither limit is reached.
+    source : weight_read_s = linear_s, solved for the tokens
+    >>> turning_tokens(2e9, 1e9, flop_per_s=1e15, mfu_frac=1, memory_bytes_per_s=4e12, achieved_frac=1)
+    250.0
+    """
+    per_parameter = read_bytes / (FLOP_PER_MULTIPLY_ADD * parameters)
+    return per_parameter * (mfu_frac * flop_per_s) / (achieved_frac * memory_bytes_per_s)
+
+
+@formula
+def expert_tokens(tokens, expert_frac, touched_frac, tile_tokens):
+    r"""Tokens that one expert of a mixture multiplies in a pass, on average of all experts.
+    returns : T_e; an expert that is touched fills up its last tile, half a tile on average
+    limits : tokens draw their experts evenly, each on its own.
+    source : vLLM, moe_align_block_size: what an expert gets is padded to whole blocks
+    >>> expert_tokens(tokens=2048, expert_frac=0.0625, touched_frac=1, tile_tokens=64)
+    160.0
+    """
+    return tokens * expert_frac + touched_frac * tile_tokens / 2
+
+
+@formula
+def busy_s(weight_read_s, linear_s, kv_read_s, attention_s, experts_s, floor_s, unhidden_frac):
+    r"""Time that one GPU works in a pass, reading or computing, each kind of layer for itself.
+    limits : a kernel reads ahead while it multiplies, the next one does not: kinds of layer take turns.
+    source : the sum over the kinds of roofline_s, and what the kernels take however little they do
+    >>> round(busy_s(0.020, 0.004, 0.001, 0.003, experts_s=0, floor_s=0.002, unhidden_frac=0), 9)
+    0.025
+    """
+    linear = roofline_s(weight_read_s, linear_s, unhidden_frac)
+    return linear + roofline_s(kv_read_s, attention_s, unhidden_frac) + experts_s + floor_s
 
 
 @formula

@@ -4,7 +4,7 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import DTYPE_BYTES, GB, GIB, MIB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, LINK, MODEL, UTILISATION_FRAC
+from ...planner.evidence.articles import GPU, LINK, MODEL, PLAIN, UTILISATION_FRAC
 from ...planner.plan import assume, wire
 from ...planner.plan.placement import cache_bytes
 from ...planner.shapes.models import find_config
@@ -18,8 +18,8 @@ NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
 DRIVER = f"{GPU.reported_bytes / MIB:,.0f} MiB, as its driver reports"
 CARDS = {NOMINAL: {"vram_bytes": GPU.vram_bytes}, DRIVER: {"vram_bytes": GPU.reported_bytes}}
 BUILD_GB = f"{CONFIG.weights_bytes / GB:.10g}"
-SHAPE = {name: getattr(MODEL, name) for name in
-         ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
+SHAPE = PLAIN | {name: getattr(MODEL, name) for name in
+                 ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
     "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",

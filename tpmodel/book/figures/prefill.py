@@ -5,7 +5,7 @@ from ...formula.units import GB, GIB, KIB, MIB, TFLOP, US
 from ...planner.evidence.articles import GPU, LINK, MODEL
 from ...planner.evidence.measured import MIDDLE
 from ...planner.evidence.prompts import PROMPT, points
-from ...planner.plan import assume, one_pass, wire
+from ...planner.plan import assume, one_pass, products, wire
 from ..live import (Axes, Choice, Curve, Figure, Line, Marker, Slider, Table, holding, quantity, rows, slider, stack,
                     template)
 from .options import (AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, PASS, SHAPE, SHM, STATES_BYTES, gpus, latency,
@@ -14,9 +14,10 @@ from .options import (AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, PASS, SHAP
 LINKS = {name: holding(**wire.numbers(entry, 2, MIDDLE)) for name, entry in (
     ("line", LINK), ("peer", link("p2p-pcie5-x8")), ("copy", link("staged")), ("host", link("shm")))}
 COUNTED_MFU = assume.mfu_frac(GPU, "bf16", MIDDLE)
-MULTIPLIED = CONFIG.total(without=one_pass.UNSPLIT, read=True)
+MULTIPLIED = CONFIG.total(without=products.UNSPLIT, read=True)
 JOB = one_pass.prompt(None, assume.PROMPT_TOKENS)
-COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * one_pass.linear_s(CONFIG, GPU, 1, 1, JOB, MIDDLE))
+COUNTED_S = products.work(CONFIG, GPU, 1, 1, JOB, 1, MIDDLE).linear_s
+COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * COUNTED_S)
 """The one rate that all layers have together where each multiplies in its own format, if COUNTED_MFU is reached."""
 FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name, rate in (
     ("FP4", GPU.fp4_flop_per_s), ("FP8", GPU.fp8_flop_per_s), ("BF16, also W4A16", GPU.bf16_flop_per_s),

@@ -4,7 +4,7 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import GB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU
+from ...planner.evidence.articles import GPU, PLAIN
 from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
@@ -20,7 +20,7 @@ MOST_START_S = 200 * US  # that a slider offers
 DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES  # of one draft, before the split
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
-SHAPE |= {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
+SHAPE |= PLAIN | {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
           "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
 RECIPES = PASS | {
     "tokens": "verify_tokens",

@@ -41,6 +41,7 @@ class Slider(Control):
     factor: float = 1.0
     whole: bool = False
     silent: tuple = ()
+    stepped: bool = False  # moved by two buttons too: what happens in order
     kind, told = "slider", ("texts", "start", "unit", "suffix", "factor", "whole")
 
     def __post_init__(self):
@@ -94,6 +95,15 @@ def slider(name, label, lo, hi, start, unit="", also=None, step=None, per_decade
     found = sorted({float(number) for number in (*numbers, lo, hi, start, also)})
     texts = tuple(f"{number:.10g}" for number in found)
     return Slider(name, label, texts, start, unit, *SCALES.get(unit, ("", 1.0)), **more)
+
+
+def steps(name, last, start=0, label="Step", **more):
+    """A slider over the steps of what happens in order, moved by buttons and arrow keys too.
+
+    >>> steps("hop", 2).texts
+    ('0', '1', '2')
+    """
+    return Slider(name, label, tuple(map(str, range(last + 1))), str(start), whole=True, stepped=True, **more)
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,19 @@
         });
       }
     }
+    /* Back and Next move a slider by one place, as an arrow key does, which moves it from these buttons too. */
+    for (const button of element.querySelectorAll("[data-step]")) {
+      const input = inputOf(button.dataset.step);
+      const step = by => {
+        input.value = Number(input.value) + by;
+        for (const kind of ["input", "change"]) input.dispatchEvent(new Event(kind));
+      };
+      button.addEventListener("click", () => step(Number(button.dataset.by)));
+      button.addEventListener("keydown", event => {
+        const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+        if (by) { event.preventDefault(); step(by); }
+      });
+    }
     element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
     preset?.addEventListener("change", () => { reset(spec.presets[preset.value]); remember(); });
     element.querySelector(".tp-link").addEventListener("click", event => {

@@ -85,8 +85,15 @@ def _control(figure, control, shown):
                  f'value="{control.start}" aria-label="{label}, typed{unit and f", in {unit}"}"> {unit}</span>'
                  f'<input type="range" {marked} min="0" max="{len(control.texts) - 1}" step="1" '
                  f'value="{control.texts.index(control.start)}" '
-                 f'aria-valuetext="{escape(control.shown(control.start))}"{described}>')
+                 f'aria-valuetext="{escape(control.shown(control.start))}"{described}>'
+                 + (f'<span class="tp-steps">{_step(control, -1, "Back")}{_step(control, 1, "Next")}</span>'
+                    if control.stepped else ""))
     return f'<div class="tp-control"><label for="{identity}">{label}</label>{field}{note}</div>'
+
+
+def _step(control, by, words):
+    return (f'<button type="button" data-step="{control.name}" data-by="{by}" '
+            f'aria-label="{words}: {escape(control.label)}">{words}</button>')
 
 
 def script(figure):

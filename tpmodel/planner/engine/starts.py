@@ -4,8 +4,6 @@ Read in its source, and held to its own start-up checks by `make vllm-lines`. A 
 capability; of one that has none nothing is known.
 """
 
-from math import isclose
-
 from ...formula.units import GIB
 from .versions import Refused, TooMany
 
@@ -15,9 +13,9 @@ SMALL_ALL_THE_SAME = (8.0, 12.1)  # A100 and GB10
 FP8_KERNELS = 8.9  # from here on Triton's attention reads an FP8 cache
 STATE_KERNEL, LATENT_KERNEL = 9.0, 10.0  # from here on FlashInfer's for gated-delta states, and its block for latents
 FP8_HEADS = {64, 128, 256, 512}  # FlashInfer's, before FP8_KERNELS
-INT_GROUPS = (32, 64, 128)
+TURING, AMPERE = 75, 80  # ten times the capability that a quantised build needs; one in MXFP4, or in ModelOpt's 8 bits
+EIGHT_BITS = {"fp8", "mxfp8"}
 DROPPED = ("nf4", "bnb-int8")  # bitsandbytes
-GROUPS = {"nvfp4": 16, "nvfp4 (w4a16)": 16, "mxfp8": 32}
 
 
 def capability(card):
@@ -54,11 +52,23 @@ def kernels(config, kv_dtype, cards):
     return {"checkpoints": 0} if gated and sm < STATE_KERNEL else {}
 
 
-def check_build(config):
-    """Refuse a build in a format that vLLM has dropped."""
+def check_build(config, cards, rules):
+    """Refuse a build in a format that vLLM has dropped, and cards too old for it, or for the release."""
     dropped = next((module.format for module in config.modules if module.format in DROPPED), None)
     if dropped:
         raise Refused(f"quant_method = 'bitsandbytes' ({dropped}) is not accepted: vLLM 0.33 has dropped it")
+    formats = {module.format for module in config.quantised}
+    modern = config.quant_method == "mxfp4" or config.quant_method == "modelopt" and formats <= EIGHT_BITS
+    needs = AMPERE if formats and modern else TURING if formats else 0
+    for card in cards:
+        sm = capability(card)
+        old = sm is not None and round(10 * sm)
+        if old and old < rules.least_card:
+            raise Refused(f"gpu = {card.key!r} is not accepted: this vLLM has kernels from compute capability "
+                          f"{rules.least_card / 10:g} on, and this is {sm:g}: say an older --engine")
+        if old and old < needs:
+            raise Refused(f"gpu = {card.key!r} is not accepted: quant_method = {config.quant_method!r} needs compute "
+                          f"capability {needs / 10:g} in vLLM, and this is {sm:g}")
 
 
 def check_cache(config, kv_dtype, cards):
@@ -89,18 +99,17 @@ def _no_kernel(config, kv_dtype, sm):
     return ""
 
 
-def group_of(module):
-    """Rows of a matrix that share one scale, where a rank's share must be a multiple of them; 1 for none."""
-    if module.format == "fp8" and module.bits > 8:  # in blocks of 128 x 128; those of experts are refined down to 32
-        return 32 if module.name == "experts" else 128
-    if module.format in ("int4", "int8"):
-        bits = int(module.format[3:])
-        more = module.bits - bits  # a scale of 16 bits for each group, and a zero where it has one
-        return next((n for n in INT_GROUPS if isclose(more * n, 16) or isclose(more * n, 16 + bits)), 1)
-    return GROUPS.get(module.format, 1)
+def group_of(module, rules):
+    """Rows of a matrix, of which a rank's share must be a multiple; 1 for any.
+
+    Blocks of FP8 experts are refined where the release does; experts in MXFP4 are padded.
+    """
+    if module.name == "experts" and module.format in ("fp8", "mxfp4"):
+        return min(module.group, rules.expert_rows) if module.format == "fp8" else 1
+    return module.group
 
 
-def check_ranks(config, ranks):
+def check_ranks(config, ranks, rules):
     """Refuse a split whose shares of a matrix do not fall on whole elements and whole groups of scales."""
     value = next((layer.value_head_elements for layer in config.order if layer.value_head_elements), 0)
     state = next((layer.state for layer in config.order if layer.state), None)
@@ -110,7 +119,7 @@ def check_ranks(config, ranks):
     if config.family == "gpt_oss" and ranks > heads:  # its class does not copy key/value heads to more ranks
         raise Refused(f"ranks = {ranks} is not accepted: at most the {heads} key/value heads of {config.name}")
     for module in config.modules if ranks > 1 else ():
-        inputs, group = rows.get(module.name, 0), group_of(module)
+        inputs, group = rows.get(module.name, 0), group_of(module, rules)
         if inputs % (ranks * group):
             size = f"{inputs} / {ranks} = {inputs / ranks:g}"
             needs = f"a multiple of {group}, the group of its {module.format} scales" if group > 1 else "a whole number"

@@ -31,6 +31,8 @@ class Version:
     grouped: bool = True  # needed bytes count padding layers
     whole_model: bool = False  # each pipeline stage is charged with all layers (issues 32105 and 34076)
     mamba2_checkpoints: int = 0  # states that prefix caching keeps besides
+    expert_rows: int = 128  # smallest blocks of FP8 that a rank's experts may be cut into
+    least_card: int = 70  # ten times the compute capability of the oldest cards that its wheels have kernels for
     gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; a card without it: checkpoints=0
 
 
@@ -38,9 +40,10 @@ VERSIONS = (
     Version((0, 0), grouped=False),
     Version((0, 14), whole_model=True),
     Version((0, 16)),
-    Version((0, 24), caching=True, printed="new"),
-    Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1),
-    Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64),
+    Version((0, 24), caching=True, printed="new", least_card=75),
+    Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, least_card=75),
+    Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64,
+            expert_rows=32, least_card=75),
 )
 RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ... import inputs
 
-KINDS = ("kv", "comm", "decode", "prefill", "which")
+KINDS = ("kv", "comm", "decode", "prefill", "pass", "which")
 COUNTED = ("gate", "")  # what `use` says of rows that count: a table that says nothing is all counted
 LARGEST_FILE = 20_000_000
 

@@ -23,7 +23,7 @@ def nvlink_gain(without=MIDDLE, with_it=MIDDLE):
     return rate("rtx-3090", "nvlink-bridge", with_it) / rate("rtx-3090", "shm", without) - 1
 
 
-OURS = {"read_bytes": assumed("h200-decode").read_bytes, "achieved_frac": ACHIEVED[0], "gap_s": 0}  # two H200
+OURS = {"read_bytes": assumed("h200-decode").read_bytes, "gap_s": 0}  # two H200
 SPREAD = ("the additive model gives it as a result: it falls as the step gets shorter, and with what no second card "
           "shortens: all-reduces, the engine's wait")
 VERDICTS = {f"a1.{name}": verdict for name, verdict in {

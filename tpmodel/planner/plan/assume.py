@@ -32,6 +32,11 @@ def number(name, *entries):
     return next(entry.numbers[name] for entry in entries if entry and name in entry.numbers)
 
 
+def of_card(card, name):
+    """A number of a card: its own, or that of any card."""
+    return number(name, card, assumed("card"))
+
+
 def gap_number(engine):
     """The wait between two steps of an engine; of one that is not listed, the widest range."""
     return of_engine("gap_s", engine, assumed("engine"))

@@ -85,6 +85,8 @@ def add_arguments(command):
     add("--max-num-seqs", "most sequences at once, for the line", type=int)
     add("--max-num-batched-tokens", "most tokens of one pass, for the line (default: 2,048)", type=int)
     add("--text-only", "leave the vision tower out", action="store_true")
+    add("--quant", "plan an unquantised model as awq, gptq, fp8, fp8-block, nvfp4 or mxfp4")
+    add("--weights-gib", "what the quantised build weighs, where its size is known", type=float)
     add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
     add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
     add("--goal", "what auto compares: decode or prefill", default="decode")

@@ -7,7 +7,7 @@ from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
 from ..engine.starts import LARGE_BYTES
-from . import assume
+from . import assume, build
 
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
 
@@ -27,6 +27,7 @@ def command(name, way, ask, config, kv_dtype):
     large = max(card.vram_bytes for card in placed.cards) >= LARGE_BYTES
     piped, offloaded = len(placed.layers) > 1, placed.offloaded_bytes
     copied_gib = math.ceil(max(placed.offloaded) / GIB * 10) / 10  # of each GPU
+    loaded = [json.dumps(word) if isinstance(word, list) else word for word in build.flags(ask)]
     flags = (
         (True, "--max-model-len", ask.context or way.holds_tokens),
         (True, "--gpu-memory-utilization", share(way.util)),
@@ -39,6 +40,7 @@ def command(name, way, ask, config, kv_dtype):
         (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more
          "--max-num-batched-tokens", ask.batch_tokens),
         (ask.text_only, "--language-model-only"),
+        (loaded, *loaded),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
     words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]
     partition = f"CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION={layers} " if piped else ""

@@ -1,7 +1,6 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
 import re
-from dataclasses import replace
 
 from ... import inputs
 from ...catalog import sourced
@@ -9,8 +8,8 @@ from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
-from ..shapes.models import find_config
 from . import partition, places
+from .build import build
 from .values import PARTS, Machine
 
 LATENT_KV, NEVER_LATENT_KV = "fp8_ds_mla", "nvfp4"  # vLLM 0.33 has no kernels for the other kind of cache
@@ -80,7 +79,7 @@ def needed(entry, names, task):
 
 def model(ask):
     """(the model's shape, the engine's setting) that was asked about."""
-    config = find_config(ask.model)
+    config = build(ask)
     latent = any(layer.kind == "latent" for layer in config.order)
     if ask.kv_dtype == (NEVER_LATENT_KV if latent else LATENT_KV):
         cache = "keys and values" if latent else "a latent"
@@ -92,11 +91,6 @@ def model(ask):
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
-    if ask.text_only:
-        left = tuple(module for module in config.modules if module.name != "vision")
-        if left == config.modules:
-            raise inputs.refused("text_only", True, f"{ask.model} has no vision tower to leave out")
-        config = replace(config, modules=left)
     return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
                            batch_tokens=ask.batch_tokens)

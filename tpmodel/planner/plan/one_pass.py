@@ -2,22 +2,21 @@
 
 from dataclasses import dataclass, replace
 
-from ...catalog.assumptions import assumed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
 from ...formulas import passes, pipeline
 from ..engine.memory import FULL
-from . import assume, wire
-from .placement import FIRST, LAST, bytes_of, cache_bytes, head_bytes, reads, stage_layers
+from . import assume, products, wire
+from .placement import bytes_of, cache_bytes, head_bytes, reads, stage_layers
 
 BF16_BYTES = 2
-WORK = ("weight read", "cache read", "linear layers", "attention")  # terms in which GPUs work
+WORK = ("weight read", "cache read", "linear layers", "attention", "kernel starts")  # terms in which GPUs work
 SENT = ("all-reduces", "hand-overs", "offload copies")
-UNSPLIT = FIRST + LAST  # modules that no token of a prompt is multiplied with
 GIVEN = ("attention_s", "read_bytes", "cache_read_bytes", "linear_s", "allreduces")
 FOLDED = {"read_bytes": "counted: the modules that these tokens touch", "allreduces": "counted from the layers",
           "cache_read_bytes": "counted: the cached layers, and each state read and written",
           "linear_s": "the sum over modules of 2 p T / (N mu R), each in its format",
+          "experts_s": "the roofline of the experts that are drawn", "floor_s": "counted: four products a layer",
           "element_bytes": "activations in 16 bits",
           **dict.fromkeys(("hidden", "heads", "head_elements", "full_layers"), "the model's shape"),
           **dict.fromkeys(("tokens", "context_tokens", "ranks"), "asked for")}
@@ -54,11 +53,20 @@ def terms(config, placement, link, job):
     """{term: (slow, middle, fast) seconds} of the job; their sums are its times."""
     ends, slowest = zip(*(_end(config, placement, link, job, end) for end in range(len(assume.ENDS))))
     found, v = {name: tuple(here[name] for here in ends) for name in ends[0]}, slowest[assume.MID]
-    busy = found.pop("busy")  # divides as the reads or the products of the middle do, whichever take longer
-    longer = max({"weight read": v.weight_read_s, "cache read": v.kv_read_s},
-                 {"linear layers": v.linear_s, "attention": v.attention_s}, key=lambda parts: sum(parts.values()))
-    shares = {name: seconds / sum(longer.values()) for name, seconds in longer.items()}
+    busy = found.pop("busy")  # divides as that of the middle does: each kind of layer reads, or multiplies
+    shares = {name: seconds / v.busy_s for name, seconds in _kinds(v).items()}
     return {name: tuple(share * seconds for seconds in busy) for name, share in shares.items()} | found
+
+
+def _kinds(v):
+    """{term: seconds} of what the GPU of a view works: the name is that of the longer of reading and computing."""
+    reads, roof = v.weight_read_s >= v.linear_s, lambda *pair: passes.roofline_s(*pair, v.unhidden_frac)
+    found = dict.fromkeys(WORK, 0.0)
+    found["weight read" if reads else "linear layers"] += roof(v.weight_read_s, v.linear_s) + v.experts_s
+    found["cache read" if v.kv_read_s >= v.attention_s else "attention"] += roof(v.kv_read_s, v.attention_s)
+    found["kernel starts"] += v.floor_s
+    kept = WORK[:2] if reads else WORK[2:4]  # a pass that reads weights tells what it reads of the cache, be it nothing
+    return {name: seconds for name, seconds in found.items() if seconds or name in kept}
 
 
 def rates(terms, tokens):
@@ -126,15 +134,16 @@ def stages(config, placement, link, job, end):
     gap, each = assume.gap_number(job.engine), range(len(placement.cards))
     link = wire.in_step(link) if job.graph else link
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
-               reads(config, placement, job.tokens)[0])
-    for place, card, order, read in {(row[0], row[1].key): row for row in rows}.values():
+               *reads(config, placement, job.tokens))
+    for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
-        mfu = assume.mfu_number(card, "bf16", config.name)
+        mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
+        work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
         v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
                   context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
-                  read_bytes=max(1.0, read * placement.ranks), cache_read_bytes=job.sequences * (cache + 2 * states),
-                  linear_s=linear_s(config, card, len(order) / len(config.order), placement.ranks, job, end),
-                  mfu_frac=mfu.base_range[end])
+                  read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
+                  cache_read_bytes=job.sequences * (cache + 2 * states),
+                  linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
 
@@ -145,15 +154,22 @@ def shape(config, order):
     alone = any(layer.kind == "none" for layer in config.order)  # mixers and FFNs are layers: one all-reduce each
     return {"hidden": config.hidden, "heads": config.heads, "full_layers": sum(layer.kind in FULL for layer in order),
             "head_elements": full[0].product_elements if full else 1,
-            "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
+            "allreduces": allreduces(len(config.order)) / (2 if alone else 1)}
+
+
+def allreduces(layers):
+    """Of so many layers with mixer and FFN."""
+    return View({"layers": layers}).allreduces
 
 
 def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
     numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
-               "achieved_frac": assume.number("achieved_frac", card, assumed("card"))}
+               "achieved_frac": assume.of_card(card, "achieved_frac")}
+    unhidden = assume.of_card(card, "unhidden_frac")
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
+    held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
     v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},
              recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
     if wire.protocol(link) == "ring":  # a formula gives it
@@ -161,11 +177,13 @@ def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, *, ranks, **folded):
+def stage(card, link, end, sequences=1, *, ranks, experts_s=0, floor_s=0, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
     folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
     """
+    folded |= {"experts_s": experts_s, "floor_s": floor_s}
+
     def each_meets_its_own(v):
         """the attention of one sequence, as many times as there are sequences"""
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
@@ -201,14 +219,3 @@ def draft_bytes(config, tokens):
     layer = bytes_of(config, ("mtp",)) / max(1, config.draft_layers)
     return layer * bytes_of(config, tokens=tokens) / bytes_of(config) + head_bytes(config)
 
-
-def linear_s(config, card, share, ranks, job, end):
-    """Time of a share of all linear layers; in 16 bits at the slow end, as weight-only kernels do."""
-    total = 0
-    for module in config.modules:
-        if module.name not in UNSPLIT and module.parameters * module.read:
-            best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
-            best = best if assume.RATE[best] in card.numbers else "bf16"
-            rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, config.name)
-            total += passes.linear_s(module.parameters * module.read, job.tokens * share, ranks, rate, mfu)
-    return total

@@ -48,9 +48,13 @@ class Placement:
 
 def bytes_of(config, names=(), tokens=None):
     """Bytes of the modules of these names, or of all layers; with `tokens`, those that a pass of so many reads."""
-    # each token draws its experts evenly, on its own; a dense module is read once, whatever the batch
     found = [m for m in config.modules if (m.name in names if names else m.name not in FIRST + LAST)]
-    return sum(m.bytes if tokens is None else m.bytes * (1 - (1 - m.read) ** tokens) for m in found)
+    return sum(m.bytes if tokens is None else touched(m, tokens) for m in found)
+
+
+def touched(module, tokens):
+    """Bytes of a module that so many tokens read: each draws its experts evenly, on its own; of a dense one, all."""
+    return module.bytes * (1 - (1 - module.read) ** tokens)
 
 
 def _extra(config):

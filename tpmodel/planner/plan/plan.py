@@ -1,13 +1,12 @@
 """`plan`: one model on given GPUs, for one way to split it or for the best of all."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from ... import inputs
+from ...formula.units import GIB
 from ..engine import starts
 from ..engine.versions import Refused, TooMany
-from ..shapes.models import repository, shapes
-from . import assume, crossover, line, verdict, ways
+from ..shapes.models import quants
+from . import assume, build, crossover, line, verdict, ways
 from .machine import check, machine, model
 from .values import Ask, Plan
 
@@ -27,6 +26,26 @@ def plan(model, gpus, *more, **fields):
 def make(ask):
     """The Plan for what was asked."""
     check(ask)
+    rig, config, setting, tried, refused = _tried(ask)
+    best = verdict.choose(tried, ask.goal)
+    met = crossover.of_ways(config, rig, tried, setting, best, ask)
+    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask) + build.words(ask)
+    if best.util < ask.util:
+        said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
+                    "vLLM takes the same share of each GPU, and no more is free")
+    if ask.batch == 1 and best.at_once and not ask.max_num_seqs:
+        said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
+                    f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
+    if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
+        words += _hint(ask)
+    command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits else ""
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said),
+                _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None)
+
+
+def _tried(ask):
+    """(machine, shape, setting, every way to split that the engine does not refuse, why it refuses the others)."""
     rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
     for kind, layers in [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig):
         try:
@@ -40,23 +59,19 @@ def make(ask):
         raise max(stopped, key=lambda error: error.blocks)
     if not tried:
         raise ValueError(f"no way to split is possible: {'; '.join(refused)}")
-    best, path = verdict.choose(tried, ask.goal), Path(ask.model)
-    folder = inputs.plain(path if path.is_dir() else path.parent)  # of a config.json
-    name = ask.repository or repository(ask.model) or (ask.model if ask.model in shapes() else folder)
-    met = crossover.of_ways(config, rig, tried, setting, best, ask)
-    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask)
-    if best.util < ask.util:
-        said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
-                    "vLLM takes the same share of each GPU, and no more is free")
-    if ask.batch == 1 and best.at_once:
-        said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
-                    f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
-    if name == ask.model and name in shapes():
-        said.append(f"no repository of {name} is known: put the folder or the name of your build in its place")
-    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
-    command = line.command(name, best, ask, config, setting.kv_dtype) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said),
-                _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None)
+    return rig, config, setting, tried, refused
+
+
+def _hint(ask):
+    """The first format in which the model would fit without offload, in words; empty where none would do."""
+    for quant in quants():
+        try:
+            _, config, _, tried, _ = _tried(replace(ask, quant=quant))
+        except ValueError:
+            continue
+        if any(way.fits and not way.placement.offloaded_bytes for way in tried):
+            return f"; --quant {quant} would fit with {config.weights_bytes / GIB:,.1f} GiB of weights"
+    return ""
 
 
 def _with_peer_access(ask, cards):

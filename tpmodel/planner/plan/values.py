@@ -33,6 +33,8 @@ class Ask:
     repository: str = None
     host: str = None
     slot: str = None
+    quant: str = None
+    weights_gib: float = None
 
     @property
     def batch_tokens(self):

@@ -22,6 +22,7 @@ LISTS = ("layer_types", "layers_block_type", "hybrid_override_pattern")
 RULES = ("sliding_window_pattern", "_sliding_window_pattern", "full_attention_interval", "no_rope_layers",
          "no_rope_layer_interval", "attn_layer_indices", "max_window_layers", "use_sliding_window")
 LINEAR = "which a model with linear attention needs"
+WHOLE = ("bf16", "fp32")  # formats of weights that are not quantised
 STATE_BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0}
 
 
@@ -156,6 +157,7 @@ class ModelConfig:
     modules: tuple
     intermediate: int = 0
     expert_intermediate: int = 0
+    quant_method: str = ""
 
     @property
     def numbers(self):
@@ -185,15 +187,21 @@ class ModelConfig:
     parameters = property(lambda self: self.total(), doc="All parameters, vision tower and MTP layers among them.")
     text_parameters = property(lambda self: self.total(without=("vision", "mtp")), doc="Of the language model alone.")
     weights_bytes = property(lambda self: self.total(size=True), doc="The build, all modules.")
+    quantised = property(lambda self: tuple(m for m in self.modules if m.format not in WHOLE), doc="Of its modules.")
     read_bytes = property(lambda self: self.total(read=True, size=True), doc="What one decode step reads of it.")
+
+
+def read_fields(path):
+    """(fields of a config.json or of that in a folder, those of hf_quant_config.json beside it, the folder's name)."""
+    path = Path(path)
+    path = path / "config.json" if path.is_dir() else path
+    beside = path.parent / "hf_quant_config.json"
+    return load_json(path), load_json(beside) if beside.exists() else None, path.parent.name
 
 
 def read_config(path):
     """The ModelConfig of a config.json or its folder. What is not understood is refused in one sentence."""
-    path = Path(path)
-    path = path / "config.json" if path.is_dir() else path
-    beside = path.parent / "hf_quant_config.json"
-    return parse_config(load_json(path), load_json(beside) if beside.exists() else None, path.parent.name)
+    return parse_config(*read_fields(path))
 
 
 def parse_config(config, quantisation=None, name=""):
@@ -208,11 +216,12 @@ def parse_config(config, quantisation=None, name=""):
     kinds, ffn = zip(*kinds_of(f, n))
     order = layers_of(f, kinds)
     mtp = f("mtp", 0, 0) if f.flag("use_mtp", True) else 0
-    modules, kv_dtype = modules_of(f, order, ffn, mtp, config, quantisation)
+    modules, kv_dtype, method = modules_of(f, order, ffn, mtp, config, quantisation)
     for key, value in {**config, **text}.items():
         unread = value not in (None, False, 0, [], {}, "") and key not in f.seen
         if unread and HINT.search(key) and not HARMLESS.search(key):
             memory = f"the memory of {f.family or 'this model'}"
             raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
     return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
-                       kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0))
+                       kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0),
+                       method)

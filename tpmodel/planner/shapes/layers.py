@@ -40,13 +40,17 @@ class Layers:
 
 @dataclass(frozen=True)
 class Module:
-    """The weights of one kind in one format. `read` is the fraction that one decode step of one sequence reads."""
+    """The weights of one kind in one format. `read` is the fraction that one decode step of one sequence reads.
+
+    `group` rows of a matrix share one scale.
+    """
 
     name: str
     parameters: int
     format: str
     bits: float
     read: float
+    group: int = 1
 
     bytes = property(lambda self: self.parameters * self.bits / 8, doc="Size with scales.")
 

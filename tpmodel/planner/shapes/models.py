@@ -8,10 +8,11 @@ from importlib import resources
 
 from ... import inputs
 from ...catalog.sourced import Sourced, load, pick
+from ...formula.units import GIB
 from ...formula.vocabulary import NAMES
-from .configs import parse_config, read_config
+from .configs import parse_config, read_config, read_fields
 
-FILE, SHAPES = "models.toml", "shapes.toml"
+FILE, SHAPES, QUANTS = "models.toml", "shapes.toml", "quants.toml"
 ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
 
 
@@ -53,6 +54,38 @@ def repository(name):
     ('Qwen/Qwen3-32B', None)
     """
     return _tables().get(name, {}).get("repository")
+
+
+def quants():
+    """The formats that an unquantised shape can be given, by name: quantization_config, source, and vLLM's own word."""
+    return tomllib.loads((resources.files(__package__) / "data" / QUANTS).read_text(encoding="utf-8"))
+
+
+def quantised(name, quant):
+    """The ModelConfig of an unquantised shape or config.json, as public builds in the format `quant` have it.
+
+    >>> round(quantised("qwen3-32b", "awq").weights_bytes / 1e9, 1)
+    19.3
+    """
+    if find_config(name).quantised:
+        raise inputs.refused("quant", quant, f"{name} is quantised already")
+    known = name in shapes()
+    fields, _, folder = (shapes()[name], None, name) if known else read_fields(name)
+    return parse_config(fields, quants()[quant]["quantization_config"], f"{folder} in {quant}")
+
+
+def sized(config, weights_bytes):
+    """The same build with its quantised weights scaled so that all weigh so many bytes."""
+    own = sum(module.bytes for module in config.quantised)
+    rest, most = config.weights_bytes - own, sum(module.parameters for module in config.quantised)
+    low, high = ((rest + most * bits / 8) / GIB for bits in (1, 16))
+    if not config.quantised:
+        raise inputs.refused("weights_gib", weights_bytes / GIB, f"{config.name} is not quantised: say --quant too")
+    if not low <= weights_bytes / GIB <= high:
+        wanted = f"it must be from {low:.1f} to {high:.1f} GiB, 1 to 16 bits for each quantised weight of {config.name}"
+        raise inputs.refused("weights_gib", weights_bytes / GIB, wanted)
+    scaled = lambda module: replace(module, bits=module.bits * (weights_bytes - rest) / own)
+    return replace(config, modules=tuple(scaled(m) if m in config.quantised else m for m in config.modules))
 
 
 def find_config(name):

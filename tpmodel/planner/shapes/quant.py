@@ -1,20 +1,22 @@
-"""Which format a build keeps each module in, from quantization_config or hf_quant_config.json; bits with scales."""
+"""Which format a build keeps each module in, from quantization_config or hf_quant_config.json: its name, bits with
+scales, and the rows of a matrix that share a scale."""
 
 import re
 
 from .fields import refuse
 from .patterns import Name, Pattern
 
-PLAIN, FULL = ("bf16", 16.0), ("fp32", 32.0)
-FP8, BLOCK_FP8, MXFP8 = ("fp8", 8.0), ("fp8", 8 + 32 / (128 * 128)), ("mxfp8", 8.25)
-NVFP4, MXFP4, INT4, INT8 = ("nvfp4", 4.5), ("mxfp4", 4.25), ("int4", 4 + 16 / 128), ("int8", 8.0)
+PLAIN, FULL = ("bf16", 16.0, 1), ("fp32", 32.0, 1)
+FP8, BLOCK_FP8, MXFP8 = ("fp8", 8.0, 1), ("fp8", 8 + 32 / (128 * 128), 128), ("mxfp8", 8.25, 32)
+NVFP4, MXFP4, INT4, INT8 = ("nvfp4", 4.5, 16), ("mxfp4", 4.25, 32), ("int4", 4 + 16 / 128, 128), ("int8", 8.0, 1)
 ALGOS = {
-    "NVFP4": NVFP4, "W4A16_NVFP4": ("nvfp4 (w4a16)", 4.5), "W4A8_NVFP4_FP8": NVFP4, "NVFP4_AWQ": NVFP4, "FP8": FP8,
+    "NVFP4": NVFP4, "W4A16_NVFP4": ("nvfp4 (w4a16)", 4.5, 16), "W4A8_NVFP4_FP8": NVFP4, "NVFP4_AWQ": NVFP4, "FP8": FP8,
     "FP8_PB_WO": BLOCK_FP8, "FP8_PER_CHANNEL_PER_TOKEN": FP8, "MXFP8": MXFP8, "MXFP4": MXFP4, "W4A8_MXFP4_FP8": MXFP4,
     "W4A16_AWQ": INT4, "W4A8_AWQ": INT4, "INT8_SQ": INT8, "W8A16": INT8}
 GROUPED = ("awq", "gptq", "auto-round", "autoround", "auto_round", "gptqmodel", "awq_marlin", "gptq_marlin")
 IGNORED = ("exclude_modules", "ignore", "modules_to_not_convert", "ignored_layers", "llm_int8_skip_modules")
 PREFIX = re.compile(r"^(?:(?:model|language_model|backbone|transformer|text_model)\.)+")
+CACHES = {"FP8": "fp8", "NVFP4": "nvfp4"}
 MOST_STEPS = 1000  # of all patterns together
 
 
@@ -28,7 +30,7 @@ def _group_format(weights):
     if kind == "float":
         return BLOCK_FP8 if weights.get("block_structure") else MXFP8 if group == 32 else FP8
     zero = 0 if weights.get("symmetric", True) else bits
-    return f"int{bits}", bits + ((16 + zero) / group if group > 0 else 0)
+    return f"int{bits}", bits + ((16 + zero) / group if group > 0 else 0), max(1, group)
 
 
 def _algo(algo):
@@ -42,10 +44,14 @@ def _names(value):
 
 
 class Formats:
-    """(format, bits) of a module's path. Ignored ones stay in 16 bits; so do head, routers and vision unless named."""
+    """(format, bits, group) of a module's path.
+
+    Ignored ones stay in 16 bits; so do head, routers and vision unless named.
+    """
 
     def __init__(self, quantisation, plain=PLAIN):
         self.default, self.plain, self.named, self.experts_only, self.kv_dtype = plain, plain, {}, False, "bf16"
+        self.method = ""
         self.exact, self.prefixes, self.plain_patterns, self.patterns = set(), set(), {}, []
         if quantisation is None:
             return
@@ -57,10 +63,11 @@ class Formats:
                 raise refuse("modules that are not quantised", names, "a list of names")
             for name in names or ():
                 self._ignore(name)
-        scheme = q.get("kv_cache_scheme")
-        if q.get("kv_cache_quant_algo") == "FP8" or isinstance(scheme, dict) and scheme.get("num_bits") == 8:
-            self.kv_dtype = "fp8"
         self._defaults(q)
+        scheme = scheme if isinstance(scheme := q.get("kv_cache_scheme"), dict) else {}
+        modelopt = self.method.startswith("modelopt")  # of its schemes vLLM takes only what says that it is static
+        taken = scheme.get("num_bits") == 8 and (not modelopt or scheme.get("dynamic") is False)
+        self.kv_dtype = "fp8" if taken else CACHES.get(str(q.get("kv_cache_quant_algo")), "bf16")
         steps = sum(pattern.steps for pattern in (*self.plain_patterns.values(), *(one for one, _ in self.patterns)))
         if steps > MOST_STEPS:
             raise refuse("parts of the patterns of the quantised modules", steps, f"at most {MOST_STEPS} in all")
@@ -75,7 +82,8 @@ class Formats:
             self.exact.add(bare)
 
     def _defaults(self, q):
-        method, algo = str(q.get("quant_method", "modelopt")).lower(), q.get("quant_algo")
+        self.method = method = str(q.get("quant_method", "modelopt")).lower()
+        algo = q.get("quant_algo")
         layers = q.get("quantized_layers")
         if isinstance(layers, dict) and algo == "MIXED_PRECISION":
             for name, entry in layers.items():
@@ -93,8 +101,8 @@ class Formats:
             bits, group = q.get("bits", q.get("w_bit", 4)), q.get("group_size", q.get("q_group_size", 128))
             self.default = _group_format({"num_bits": bits, "group_size": group, "symmetric": False})
         elif method in ("bitsandbytes", "bnb"):
-            nf4 = "nf4", 4.127 if q.get("bnb_4bit_use_double_quant") else 4.5
-            self.default = ("bnb-int8", 8.0) if q.get("load_in_8bit") else nf4
+            nf4 = "nf4", 4.127 if q.get("bnb_4bit_use_double_quant") else 4.5, 1
+            self.default = ("bnb-int8", 8.0, 1) if q.get("load_in_8bit") else nf4
         else:
             methods = "fp8, mxfp4, modelopt, compressed-tensors, awq, gptq, auto-round or bitsandbytes"
             raise refuse("quant_method", q.get("quant_method"), methods)
@@ -115,7 +123,7 @@ class Formats:
                     self.named[PREFIX.sub("", target)] = _group_format(weights)
 
     def __call__(self, path, quantisable=True):
-        """(format, bits) of the weights at `path`, without the model's prefix."""
+        """(format, bits, group) of the weights at `path`, without the model's prefix."""
         parts = path.split(".")
         for end in range(len(parts), 0, -1):
             if (found := self.named.get(".".join(parts[:end]))) is not None:

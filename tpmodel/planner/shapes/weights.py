@@ -152,7 +152,7 @@ def vision(f, config):
 
 
 def modules_of(f, order, ffn, mtp, config, quantisation):
-    """(modules, KV dtype of the build): every weight, by module, format and fraction read."""
+    """(every weight, by module, format and fraction read; the build's KV dtype and method of quantisation)."""
     plain = FULL if (f.get("dtype") or f.get("torch_dtype")) == "float32" else PLAIN
     q = f.get("quantization_config")
     formats = Formats(q if quantisation is None else quantisation, plain)
@@ -163,7 +163,8 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
     kinds, total = moe_layers(f, ffn), defaultdict(int)
 
     def add(module, path, parameters, read=1.0, quantisable=True):
-        total[(module, *formats(path, quantisable), read)] += parameters
+        format, bits, group = formats(path, quantisable)
+        total[(module, format, bits, read, group)] += parameters
 
     names = f.get("architectures")
     bare = isinstance(names, list) and names and all(isinstance(name, str) and TRUNK.match(name) for name in names)
@@ -191,4 +192,5 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
         add("mtp", "mtp.layers.0", mtp * (sum(parts) + 2 * hidden * hidden + 4 * hidden), 0.0, not deep)
     if tower := vision(f, config):
         add("vision", "visual", tower, 0.0, False)
-    return tuple(Module(module, number, *rest) for (module, *rest), number in total.items() if number), formats.kv_dtype
+    modules = tuple(Module(module, number, *rest) for (module, *rest), number in total.items() if number)
+    return modules, formats.kv_dtype, formats.method

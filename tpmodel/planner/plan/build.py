@@ -1,0 +1,63 @@
+"""Which build of a model is planned: its shape as asked for, the name it goes by in the line, and what to say of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from ... import inputs
+from ...formula.units import GIB
+from ..shapes.models import find_config, quantised, quants, repository, shapes, sized
+
+TOWER_AND_DRAFTS = ["*visual*", "*vision*", "*mtp*"]  # what no build has quantised, as vLLM calls it
+
+
+def build(ask):
+    """The shape that was asked about: in a format, of a size, without its vision tower."""
+    if ask.quant is not None and ask.quant not in quants():
+        raise inputs.refused("quant", ask.quant, f"it must be one of {', '.join(quants())}")
+    config = find_config(ask.model) if ask.quant is None else quantised(ask.model, ask.quant)
+    if ask.weights_gib is not None:
+        config = sized(config, ask.weights_gib * GIB)
+    if ask.text_only:
+        left = tuple(module for module in config.modules if module.name != "vision")
+        if left == config.modules:
+            raise inputs.refused("text_only", True, f"{ask.model} has no vision tower to leave out")
+        config = replace(config, modules=left)
+    return config
+
+
+def loading(ask):
+    """vLLM's word for the format, where it quantises the weights while it loads them; None for a build."""
+    ready = ask.quant is None or ask.repository or ask.weights_gib is not None
+    return None if ready else quants()[ask.quant].get("loading")
+
+
+def flags(ask):
+    """The words of the line that make vLLM quantise while it loads."""
+    beside = any(module.name == "vision" for module in find_config(ask.model).modules) or ask.mtp
+    left = ["--quantization-config.ignore", TOWER_AND_DRAFTS] if beside else []
+    return ["--quantization", loading(ask), *left] if loading(ask) else []
+
+
+def named(ask):
+    """The model's name in the line: what was said, its repository, or the folder of its config.json."""
+    path, own = Path(ask.model), repository(ask.model)
+    if ask.repository:
+        return ask.repository
+    name = own or (ask.model if ask.model in shapes() else inputs.plain(path if path.is_dir() else path.parent))
+    return name if ask.quant is None or loading(ask) else f"{Path(name).name}-{ask.quant}"
+
+
+def words(ask):
+    """What is taken of the build, as sentences."""
+    said = []
+    if ask.quant:
+        said.append(f"{ask.quant}: every linear layer but output head, router, vision tower and MTP layer; these, "
+                    f"embedding and norms stay in 16 bits (as in {quants()[ask.quant]['source']})")
+    if ask.weights_gib is not None:
+        said.append(f"the build weighs {ask.weights_gib:g} GiB, as said: its quantised weights are scaled to that")
+    if loading(ask):
+        said.append(f"vLLM quantises the 16-bit weights while it loads them: --quantization {loading(ask)}")
+    known = ask.repository or loading(ask) or ask.quant is None and (repository(ask.model) or ask.model not in shapes())
+    if not known:
+        said.append(f"no repository of {named(ask)} is known: put the folder or the name of your build in its place")
+    return said
