@@ -241,7 +241,7 @@ def test_layers_with_a_mixer_or_an_ffn_alone_have_one_all_reduce():
     terms = one_pass.terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), link("nvlink-h200"),
                            one_pass.decode(Setting(ranks=2), 1024))
     # the low-latency protocol sends twice the bytes
-    assert terms["all-reduces"][1] == pytest.approx(16 * (0.59 * 15.6e-6 + 2 * config.hidden * 2 / 300e9))
+    assert terms["all-reduces"][1] == pytest.approx(16 * (0.61 * 15.6e-6 + 2 * config.hidden * 2 / 300e9))
 
 
 def test_more_gpus_pay_further_hops():
