@@ -166,6 +166,10 @@ def test_where_the_link_is_not_said_peer_access_stands_beside_it():
     found = plan("qwen3.8-27b-nvfp4", PAIR, **ASK)
     peer, said = found["with_peer_access"], plan("qwen3.8-27b-nvfp4", PAIR, link="p2p", **ASK)
     assert found["link"] == "shm" and peer["link"] == said["link"] == "p2p-pcie5-x8"
+    board = plan("qwen3-8b", ["h200"] * 2, context=8192)
+    assert (board["link"], board["with_peer_access"]["link"]) == ("shm-h200", "nvlink-h200")
+    bridged = plan("qwen3-8b", ["rtx-3090"] * 2, context=8192)["with_peer_access"]
+    assert bridged["link"] == "p2p-pcie4-x16" and "--link nvlink-bridge" in bridged["how_to_know"]
     assert all(peer[name] == said[name] for name in ("decode", "prefill", "split", "verdict", "compared", "command"))
     assert peer["prefill"]["mid"] > found["prefill"]["mid"] and "topo -p2p r" in peer["how_to_know"]
     assert said["with_peer_access"] is None and plan("qwen3-8b", ["h200"])["with_peer_access"] is None

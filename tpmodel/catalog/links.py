@@ -27,7 +27,7 @@ def listed():
 @cache
 def links():
     """Every link by key, those of other slots too: from the newest slot measured that is no newer, or the oldest."""
-    found, anchors = dict(listed()), sorted((one for one in listed().values() if "transport" in one.said),
+    found, anchors = dict(listed()), sorted((one for one in listed().values() if one.said.get("transport") in NAMES),
                                             key=lambda one: one.pcie_generation)
     for kind, generation, lanes in product(NAMES, TRANSFERS, LANES):
         mine = [one for one in anchors if one.said["transport"] == kind]

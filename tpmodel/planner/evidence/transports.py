@@ -6,7 +6,7 @@ from ...catalog import hosts
 from ...catalog.assumptions import assumed
 from ...catalog.gpus import by_name, gpu
 from ...catalog.links import LANES, TRANSFERS, capped, link, links
-from ..plan.places import Place, link_at
+from ..plan.places import Place, link_at, own
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 NAMES = ("none", "pcie-unknown", "shm", "nvlink", *SLOTS)
@@ -38,8 +38,7 @@ def of(line):
 
 def _own(cards, field):
     """What the cards say of their own link, or what is taken of any card."""
-    said = {card.said.get(field) for card in cards}
-    return len(said) == 1 and said.pop() or assumed("card").said[field]
+    return own(cards, field) or assumed("card").said[field]
 
 
 def _through_host(line, cards, slot):

@@ -55,7 +55,7 @@ def machine(ask):
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
     here = places.place(ask.host, ask.slot, cards)
-    wire = needed(places.chosen(ask.link, here, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
+    wire = needed(places.chosen(ask.link, here, cards, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))

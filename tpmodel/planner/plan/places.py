@@ -51,8 +51,22 @@ def place(host, slot, cards):
     return Place(where, narrower, slot is not None, max(1, len(names)), "shared" in words)
 
 
-def chosen(name, here, find):
+def own(cards, field):
+    """The key of the link that the cards, all of one kind, say as their `host_link` or `nvlink`; None without one."""
+    said = {card.said.get(field) for card in cards}
+    return said.pop() if len(said) == 1 else None
+
+
+def peer(cards):
+    """How these cards reach each other's memory, by name: over the NVLink of their board, or over PCIe."""
+    nvlink = own(cards, "nvlink")
+    return nvlink if nvlink and "transport" not in link(nvlink).said else "p2p"
+
+
+def chosen(name, here, cards, find):
     """The link that was said by the name of a transport, or by a key that `find` knows; None: no peer access."""
+    if name in (None, "shm") and own(cards, "host_link") and not (here.host or here.said):
+        return link(own(cards, "host_link"))
     if name in (None, "shm") or name in NAMES and (here.said or here.host or name not in links()):
         return link_at(name or "shm", here)
     found = find(name)

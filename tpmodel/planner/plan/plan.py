@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ..engine import starts
 from ..engine.versions import Refused, TooMany
 from ..shapes.models import quants
-from . import assume, build, crossover, line, verdict, ways
+from . import assume, build, crossover, line, places, verdict, ways
 from .machine import check, machine, model
 from .values import Ask, Plan
 
@@ -76,12 +76,16 @@ def _hint(ask):
 
 def _with_peer_access(ask, cards):
     """The same question over peer access, and how to know which it is; None where the cards' slots are not known."""
-    if not all("pcie_lanes" in card.numbers for card in cards):
+    name, bridge = places.peer(cards), places.own(cards, "nvlink")
+    if name == "p2p" and not all("pcie_lanes" in card.numbers for card in cards):
         return None
     known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
              "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",
              "`tpmodel measure` times it"]
     if len(cards) > 2:
         known.append("between cards on different switches NCCL uses it only with NCCL_P2P_LEVEL=SYS")
-    found = make(replace(ask, link="p2p")).document()
+    if bridge and bridge != name:
+        known.append(f"where a bridge joins the cards, say --link {bridge}")
+    place = {"host": ask.host, "slot": ask.slot} if name == "p2p" else {"host": None, "slot": None}
+    found = make(replace(ask, link=name, **place)).document()
     return {name: found[name] for name in PEER_FIELDS} | {"how_to_know": "; ".join(known)}
