@@ -29,7 +29,7 @@ BUILDS = {
     f"as counted: {MULTIPLIED / 1e9:.2f} billion, {CONFIG.read_bytes / GB:.2f} GB": {
         "parameters": MULTIPLIED, "read_bytes": CONFIG.read_bytes, "achieved_frac": assume.ACHIEVED[MIDDLE],
         "cached_tokens": assume.PROMPT_TOKENS, "states_bytes": STATES_BYTES,
-        "in_step_frac": link("shm").in_step_frac}}
+        "in_step_frac": wire.step_share(link("shm")).base}}
 RECIPES = PROMPT | PASS | {
     "linear_frac": lambda v: v.linear_s / v.pass_s,
     "busy_frac": lambda v: v.busy_s / v.pass_s,

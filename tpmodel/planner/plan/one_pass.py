@@ -203,10 +203,12 @@ def draft_view(config, cards, link, ranks, sequences, drafts, end):
 
 def at_end(link, end):
     """The link with one end of its ranges as all that is known of it."""
+    share = wire.step_share(link)
+    numbers = link.numbers | ({"in_step_frac": share} if share else {})
     return replace(link, numbers={
         name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
                       unit=NAMES[name].unit, low=None, high=None, kind="computed")
-        for name, number in link.numbers.items()})
+        for name, number in numbers.items()})
 
 
 def handover_s(link, message, end):

@@ -39,6 +39,13 @@ def numbers(link, ranks, end):
             "bulk_latency_s": bulk.base_range[2 - end] if bulk else start}
 
 
+def step_share(link):
+    """What is left of an all-reduce's start in such a graph, as the link says or as is taken of NCCL, which has a bulk
+    protocol; None of an engine's own kernel: nobody measured it."""
+    taken = assumed("link") if protocol(link) == "ring" and "bulk_latency_s" in link.numbers else link
+    return link.numbers.get("in_step_frac", taken.numbers.get("in_step_frac"))
+
+
 def in_step(link):
     """The link inside a graph of a decode step, where part of an all-reduce's start hides behind the kernel before it.
 
@@ -46,9 +53,9 @@ def in_step(link):
     >>> round(allreduce_s(in_step(link("nvlink-h200")), 10240, 2, 1) * 1e6, 1)  # measured: 9.5; alone 17.0
     9.6
     """
-    if "in_step_frac" not in link.numbers:
+    start, share = link.numbers["allreduce_latency_s"], step_share(link)
+    if share is None:
         return link
-    start, share = link.numbers["allreduce_latency_s"], link.numbers["in_step_frac"]
     low, mid, high = (time * part for time, part in zip(start.base_range, share.base_range))
     said = replace(start, low=low, value=mid, high=high, unit="s", kind="computed",
                    source=f"{start.source}; x {share.value:g} in a graph ({share.kind}: {share.source})")
