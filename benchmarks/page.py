@@ -1,10 +1,15 @@
-"""What a slider costs in the built book, in Chromium: `python benchmarks/page.py` after `make book`."""
+"""What the built book costs in Chromium, from file://: `python benchmarks/page.py` after `make book`.
+
+The weight of each page, uncompressed, without fonts and search index; the time from opening it until its figures are
+live; and for each figure the time from a slider's input to the painted frame.
+"""
 
 import re
 import shutil
 import statistics
 import time
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from playwright.sync_api import sync_playwright
 
@@ -21,11 +26,40 @@ MEASURE = """async identity => {
     const start = performance.now();
     input.dispatchEvent(new Event("input", { bubbles: true }));
     handler.push(performance.now() - start);
-    await new Promise(done => requestAnimationFrame(() => setTimeout(done)));
+    const { port1, port2 } = new MessageChannel();  // its message comes after this frame's styles, layout and paint
+    await new Promise(done => { port1.onmessage = done; port2.postMessage(0); });
     frame.push(performance.now() - start);
   }
   return [handler, frame];
 }"""
+
+LIVE = """() => {
+  const [load] = performance.getEntriesByType("navigation");
+  return [load.domContentLoadedEventEnd, load.loadEventEnd];
+}"""  # deferred scripts, live.js among them, have run when the content is loaded
+
+
+def weight(addresses):
+    """Bytes of these files on the disk, without fonts and search index."""
+    files = {Path(unquote(urlparse(address).path)) for address in addresses if address.startswith("file:")}
+    return sum(file.stat().st_size for file in files if file.suffix not in (".woff2", ".woff", ".ttf")
+               and file.name != "searchindex.js" and file.is_file())
+
+
+def weigh(browser):
+    """Print weight and times of every page."""
+    print(f"{'page':28} {'bytes':>10} {'requests':>9} {'live after':>11} {'loaded after':>13}")
+    for path in sorted(path for folder in ("book", "notebooks") for path in (BOOK / folder).glob("*.html")):
+        times = []
+        for _ in range(3):
+            page, asked = browser.new_page(), []
+            page.on("request", lambda request, asked=asked: asked.append(request.url))
+            page.goto(path.as_uri())
+            page.wait_for_load_state("networkidle")
+            times.append(page.evaluate(LIVE))
+            page.close()
+        live, loaded = map(statistics.median, zip(*times))
+        print(f"{path.relative_to(BOOK)!s:28} {weight(asked):10,} {len(asked):9} {live:8.0f} ms {loaded:10.0f} ms")
 
 
 def p95(numbers):
@@ -35,7 +69,8 @@ def p95(numbers):
 def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        print(f"{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}"
+        weigh(browser)
+        print(f"\n{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}"
               "   Python redraw / handler")
         for make in figures.ALL:
             figure = make()

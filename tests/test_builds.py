@@ -6,10 +6,11 @@ import pytest
 
 from tpmodel.catalog.gpus import gpu
 from tpmodel.formula.units import GIB
-from tpmodel.planner.engine import starts
+from tpmodel.planner.engine import architectures, starts
 from tpmodel.planner.engine.versions import Refused, version
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.shapes.configs import parse_config
 from tpmodel.planner.shapes.models import find_config, quantised, quants, shapes, sized
 
 TI = "rtx-5060-ti-16gb"
@@ -167,3 +168,43 @@ def test_eight_bits_of_modelopt_and_experts_in_mxfp4_need_ampere():
     with pytest.raises(Refused, match="'mxfp4' needs compute capability 8 in vLLM, and this is 7.5"):
         starts.check_build(find_config("gpt-oss-20b"), [gpu("t4")], version("0.33"))
     starts.check_build(find_config("gpt-oss-20b"), [gpu("a40")], version("0.33"))
+
+
+def named_by(*names, **more):
+    return parse_config(shapes()["qwen3-8b"] | {"architectures": list(names)} | more)
+
+
+@pytest.mark.parametrize("name, pooling", [
+    ("Qwen3ForCausalLM", False), ("Qwen3Model", True), ("GPT2LMHeadModel", False), ("InternVLChatModel", False),
+    ("Qwen3ForSequenceClassification", True), ("JinaForRanking", True), ("ChatGLMModel", False),
+    ("LlavaForConditionalGeneration", False), ("Qwen2ForRewardModel", True)])
+def test_a_name_says_whether_a_model_writes(name, pooling):
+    assert architectures.pools(named_by(name)) == pooling
+
+
+@pytest.mark.parametrize("name, words", [
+    ("BaichuanForCausalLM", "it was known until 0.23.0: say that --engine"), ("MineForCausalLM", "its registry and")])
+def test_an_architecture_that_vllm_does_not_know_is_refused(tmp_path, name, words):
+    config = shapes()["qwen3-8b"] | {"architectures": [name]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match=f"architectures = '{name}' is not accepted: .*{words}"):
+        asked(str(tmp_path))
+    assert asked(str(tmp_path), engine="0.23").best.fits
+
+
+@pytest.mark.parametrize("name", [
+    "Qwen3ForCausalLM", "Ministral3Model", "Qwen3ForSequenceClassification", "ZayaForCausalLM"])
+def test_a_known_name_may_end_otherwise_or_be_taken_by_transformers(name):
+    architectures.check_architecture(named_by(name), version("0.33"), 2)
+
+
+def test_what_cannot_be_cut_is_no_pipeline():
+    config = named_by("Mamba2ForCausalLM")
+    architectures.check_architecture(config, version("0.33"), 1)
+    with pytest.raises(Refused, match="stages = 2 is not accepted: vLLM 0.33 cannot cut Mamba2ForCausalLM into"):
+        architectures.check_architecture(config, version("0.33"), 2)
+
+
+def test_a_classifier_has_no_head_of_the_vocabulary():
+    whole, classes = named_by("Qwen3ForCausalLM"), named_by("Qwen3ForSequenceClassification")
+    assert whole.parameters - classes.parameters == 151936 * 4096

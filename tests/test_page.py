@@ -2,6 +2,8 @@
 
 import random
 import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
 from xml.etree import ElementTree
 
 import pytest
@@ -228,6 +230,21 @@ def test_no_page_asks_another_origin_or_complains(browser, book, served):
             assert strangers == [], path
             assert page.said == [], path
             page.close()
+
+
+def test_a_page_is_light_and_every_icon_is_drawn(browser, book):
+    """At most 1.5 MB, uncompressed, without fonts; no search index where none is used, no font of icons."""
+    for path in set(pages(book)) - {"index.html"}:
+        page = open_page(browser, book.as_uri(), path)
+        page.wait_for_load_state("load")
+        files = {Path(unquote(urlparse(url).path)) for url in page.seen if url.startswith("file:")}
+        heavy = [file.name for file in files if "fontawesome" in str(file)]
+        assert heavy == [] and ("searchindex.js" in {f.name for f in files}) == (path == "search.html"), path
+        assert sum(file.stat().st_size for file in files if file.suffix != ".woff2") <= 1.5e6, path
+        bare = page.evaluate("""() => [...document.querySelectorAll(".fa-solid, .fas")].filter(icon =>
+          !getComputedStyle(icon, "::before").maskImage.startsWith("url(")).map(icon => icon.className)""")
+        assert bare == [], path
+        page.close()
 
 
 def test_mathematics_is_drawn(opened):

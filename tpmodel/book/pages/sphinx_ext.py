@@ -12,6 +12,7 @@ from myst_nb.ext.glue.roles import PasteTextRole
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from ..live.figure import PAGE_VARIABLE
+from .light import drop_unneeded, drop_unused
 
 PACKAGE = Path(__file__).resolve().parents[2]
 OUTPUTS = "tpmodel.sha256"  # beside the cache of outputs: the package that made them
@@ -47,6 +48,8 @@ def outdated(app, env, added, changed, removed):
 
 def end(app, error):
     """Only after a build without a warning the next one may leave pages as they are."""
+    if error is None:
+        drop_unused(Path(app.outdir))
     if error is None and not app._warncount:
         (Path(app.outdir).parent / CLEAN).write_text(app.tpmodel_now)
 
@@ -104,4 +107,5 @@ def setup(app):
     app.connect("build-finished", end, priority=1000)  # last: others copy files then, and warn
     app.connect("doctree-resolved", escape_math)
     app.connect("html-page-context", name_the_folds, priority=1000)  # after the theme's own
+    app.connect("html-page-context", drop_unneeded, priority=1001)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

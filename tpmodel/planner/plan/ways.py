@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ...formulas.speculation import round_tokens
-from ..engine import starts
+from ..engine import architectures, starts
 from ..engine.versions import Refused
 from . import assume, one_pass, placement
 from .partition import fastest
@@ -29,6 +29,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
     used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
+    architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
     starts.check_ranks(config, placed.ranks, setting.rules)

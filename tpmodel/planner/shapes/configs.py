@@ -158,6 +158,7 @@ class ModelConfig:
     intermediate: int = 0
     expert_intermediate: int = 0
     quant_method: str = ""
+    architectures: tuple = ()
 
     @property
     def numbers(self):
@@ -224,4 +225,4 @@ def parse_config(config, quantisation=None, name=""):
             raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
     return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
                        kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0),
-                       method)
+                       method, f.names("architectures"))

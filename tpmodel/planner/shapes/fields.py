@@ -89,6 +89,13 @@ class Fields:
             raise refuse(key, value, "true or false")
         return value
 
+    def names(self, key):
+        """A list of names as a tuple; empty where absent."""
+        value = self.get(key, [])
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise refuse(key, value, "a list of names")
+        return tuple(value)
+
     def numbers(self, key):
         """A list of layer numbers as a set; None where absent."""
         value = self.get(key)

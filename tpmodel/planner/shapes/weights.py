@@ -13,7 +13,8 @@ MLP_NAMES = {**dict.fromkeys(("mixtral", "minimax_m2", "granitemoehybrid"), "blo
              **dict.fromkeys(("llama4_text", "jamba"), "feed_forward"), "nemotron_h": "mixer"}
 MIXERS = {"gdn": "linear_attn", "mamba1": "mamba", "mamba2": "mamba"}
 QKV_BIAS = ("qwen2", "qwen2_moe", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text")
-TRUNK = re.compile(r"(?!.*(LMHead|Chat|GLM)).*Model$")  # an embedding model's architecture: no output head
+# architectures of what gives vectors or classes: no output head
+TRUNK = re.compile(r"(?!.*(LMHead|Chat|GLM)).*Model$|.*For(Sequence|Token)Classification$")
 NORMS = {"gemma2": 4, "gemma3_text": 4, "gemma4_text": 4, "nemotron_h": 1}  # of a layer, where they are not 2
 
 
@@ -166,8 +167,8 @@ def modules_of(f, order, ffn, mtp, config, quantisation):
         format, bits, group = formats(path, quantisable)
         total[(module, format, bits, read, group)] += parameters
 
-    names = f.get("architectures")
-    bare = isinstance(names, list) and names and all(isinstance(name, str) and TRUNK.match(name) for name in names)
+    names = f.names("architectures")
+    bare = names and all(map(TRUNK.match, names))
     tied = f.flag("tie_word_embeddings") and not bare
     add("embedding", "embed_tokens", table, 1.0 if tied else 0.0, False)
     if not tied and not bare:
