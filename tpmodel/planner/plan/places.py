@@ -63,6 +63,12 @@ def peer(cards):
     return nvlink if nvlink and "transport" not in link(nvlink).said else "p2p"
 
 
+def reach(link, count):
+    """How far NCCL lets peer access go among so many cards, in words; empty where that is no question."""
+    asked = count > 2 and link.said.get("transport") == "p2p"
+    return "NCCL uses peer access between cards on different switches only with NCCL_P2P_LEVEL=SYS" if asked else ""
+
+
 def chosen(name, here, cards, find):
     """The link that was said by the name of a transport, or by a key that `find` knows; None: no peer access."""
     if name in (None, "shm") and own(cards, "host_link") and not (here.host or here.said):

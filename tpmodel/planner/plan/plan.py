@@ -30,6 +30,7 @@ def make(ask):
     best = verdict.choose(tried, ask.goal)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask) + build.words(ask)
+    said += filter(None, [places.reach(rig.link, len(rig.cards))])
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")
@@ -82,10 +83,10 @@ def _with_peer_access(ask, cards):
     known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
              "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",
              "`tpmodel measure` times it"]
-    if len(cards) > 2:
-        known.append("between cards on different switches NCCL uses it only with NCCL_P2P_LEVEL=SYS")
+    place = {"host": ask.host, "slot": ask.slot} if name == "p2p" else {"host": None, "slot": None}
+    found = replace(ask, link=name, **place)
+    known += filter(None, [places.reach(machine(found).link, len(cards))])
     if bridge and bridge != name:
         known.append(f"where a bridge joins the cards, say --link {bridge}")
-    place = {"host": ask.host, "slot": ask.slot} if name == "p2p" else {"host": None, "slot": None}
-    found = make(replace(ask, link=name, **place)).document()
+    found = make(found).document()
     return {name: found[name] for name in PEER_FIELDS} | {"how_to_know": "; ".join(known)}
