@@ -60,7 +60,8 @@ def _arm(line, way):
     batch = line.number("batch", 1, least=1, most=MOST_STREAMS)
     if line.text("workload") == "batch" and not line.text("batch"):
         machine = Machine(cards, link, (0.0,) * len(cards))
-        batch = ways.way(config, machine, setting, Ask(line.text("model"), keys, context=context), name).most
+        asked = Ask(line.text("model"), keys, context=context)
+        batch = ways.way(config, machine, setting, asked, name).users.largest_batch
     placed = placement.place(config, cards, name)
     if partition.split(name, len(cards)).offload:
         raise ValueError("offload is not compared: no column tells how much of the weights is in main memory")

@@ -23,11 +23,11 @@ def run(args):
     if args.json:
         print(json.dumps(found, allow_nan=False))
     else:
-        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args)))
+        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args, made)))
     return 0
 
 
-def _lines(found, args):
+def _lines(found, args, made):
     """The plan as lines of text."""
     yield found["verdict"]
     for gpu in found["gpus"]:
@@ -42,6 +42,8 @@ def _lines(found, args):
                    "limited by the {limited_by}").format(**part)
         for name, ends in part["terms"].items() if part and args.explain else ():
             yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
+    if made.best.users.largest_batch:
+        yield f"  {made.best.users.words}"
     for other in found["compared"]:
         speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other["fits"]]
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
@@ -88,6 +90,7 @@ def add_arguments(command):
     add("--quant", "plan an unquantised model as awq, gptq, fp8, fp8-block, nvfp4 or mxfp4")
     add("--weights-gib", "what the quantised build weighs, where its size is known", type=float)
     add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
+    add("--cpu-offload-gib", "GiB of the weights of each GPU that stay in main memory (default: what must)", type=float)
     add("--engine", "the vLLM version whose rules count", default="vllm-0.33")
     add("--goal", "what auto compares: decode or prefill", default="decode")
     add("--catalog", "a TOML file with GPUs and links of your own")

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from ...catalog.sourced import Sourced
-from . import one_pass, placement
-from .assume import ENDS, MID
+from . import one_pass, placement, versus, ways
+from .assume import MID
+from .values import Rival
 
 SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
 HALVINGS = 30  # of the range on a log scale: nine digits
@@ -30,6 +31,22 @@ def meeting_bytes_per_s(link, tp_ahead):
     return high
 
 
+def rival(config, machine, tried, setting, best, ask):
+    """The Rival: of the ways of another structure that are judged at the same context, the fastest; None without one.
+    """
+    others = [way for way in tried if way.fits and best.fits and way.structure != best.structure]
+    others = [way for way in others if way.context_tokens == best.context_tokens]
+    if not others:
+        return None
+    other = max(others, key=lambda way: way.rate(ask.goal))
+
+    def arm(way):
+        work = ways.jobs(setting, way.placement, ask, best.context_tokens, best.prefill.prompt_tokens)
+        return versus.Arm(config, way.placement, machine.link, ((1, work[ask.goal]),))
+
+    return Rival(other, versus.compare(arm(best), arm(other)))
+
+
 def of_ways(config, machine, tried, setting, best, ask):
     """Where tensor parallel meets the fastest pipeline, in what is compared; None unless both were tried and fit.
 
@@ -43,11 +60,8 @@ def of_ways(config, machine, tried, setting, best, ask):
         return None
 
     def rate(kind, link, sequences=ask.batch):
-        prompt = best.prefill.prompt_tokens if ask.goal == "prefill" else 0
-        job = one_pass.decode(setting, at, sequences, ask.mtp)
-        job = one_pass.prompt(setting, prompt, ask.batch_tokens) if prompt else job
-        terms = one_pass.terms(config, both[kind].placement, link, job)
-        return one_pass.rates(terms, (prompt or sequences,) * len(ENDS))[MID]
+        work = ways.jobs(setting, both[kind].placement, replace(ask, batch=sequences), at, best.prefill.prompt_tokens)
+        return 1 / one_pass.seconds(config, both[kind].placement, link, work[ask.goal], MID)
 
     tp_ahead = lambda *at: rate("tp", *at) > rate("pp", *at)
     holds = lambda way, batch: placement.longest(config, way.placement, setting, way.memories, batch)

@@ -21,6 +21,11 @@ def share(frac):
     return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
 
 
+def shares_experts(placed, config):
+    """Whether vLLM would make no copies of the replicas: it spreads experts over all data-parallel ranks."""
+    return placed.replicas > 1 and any(module.read < 1 for module in config.modules if module.name == "experts")
+
+
 def command(name, way, ask, config, kv_dtype):
     """`vllm serve` and its flags; of the environment what a pipeline needs."""
     placed, layers = way.placement, ",".join(map(str, way.placement.layers))
@@ -34,7 +39,7 @@ def command(name, way, ask, config, kv_dtype):
         (kv_dtype != config.kv_dtype, "--kv-cache-dtype", CACHE_FLAGS.get(kv_dtype, kv_dtype)),
         (placed.ranks > 1, "--tensor-parallel-size", placed.ranks),
         (piped, "--pipeline-parallel-size", len(placed.layers)),
-        (placed.replicas > 1, "--data-parallel-size", placed.replicas),
+        (placed.replicas > 1 and not shares_experts(placed, config), "--data-parallel-size", placed.replicas),
         (offloaded, "--cpu-offload-gb", f"{copied_gib:.1f}", "--enforce-eager"),
         (way.at_once, "--max-num-seqs", way.at_once),
         (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more

@@ -44,6 +44,8 @@ def check(ask):
          f"a whole number from {least}, one for each sequence and more than are drafted, to {MOST_TOKENS}"),
         ("repository", ask.repository, ask.repository is None or REPOSITORY.fullmatch(ask.repository),
          "owner/name as on the Hub, or a folder"),
+        ("cpu_offload_gib", ask.cpu_offload_gib, 0 <= (ask.cpu_offload_gib or 0) <= partition.MOST_GIB,
+         "a number of GiB, 0 or more"),
         ("goal", ask.goal, ask.goal in PARTS, "decode or prefill"),
     ):
         if not fine:

@@ -58,6 +58,11 @@ def terms(config, placement, link, job):
     return {name: tuple(share * seconds for seconds in busy) for name, share in shares.items()} | found
 
 
+def seconds(config, placement, link, job, end):
+    """The time of the job at one end of all ranges."""
+    return sum(_end(config, placement, link, job, end)[0].values())
+
+
 def _kinds(v):
     """{term: seconds} of what the GPU of a view works: the name is that of the longer of reading and computing."""
     reads, roof = v.weight_read_s >= v.linear_s, lambda *pair: passes.roofline_s(*pair, v.unhidden_frac)
@@ -93,14 +98,22 @@ def whole(config, placement, link, job, found):
 
 def _end(config, placement, link, job, end):
     """({term: seconds} at one end of all ranges, the slowest GPU's view); `busy` is what the GPUs work."""
-    views, count = stages(config, placement, link, job, end), len(placement.layers)
+    count, kind = len(placement.layers), assume.pipeline(job.engine)
+    groups = groups_of(placement, job, end)
+    if groups > 1:
+        job = replace(job, tokens=job.tokens / groups, sequences=job.sequences / groups)
+    views = stages(config, placement, link, job, end)
     parts = [layers / sum(placement.layers) for layers in placement.layers]  # of the all-reduces of all layers
     sent = [part * v.communication_s if placement.ranks > 1 else 0 for part, v in zip(parts, views)]
     times = [v.busy_s + seconds for v, seconds in zip(views, sent)]
     i = times.index(max(times))
-    kind = assume.pipeline(job.engine)
-    run = lambda longest, through: (job.passes * through if kind == "in turn" else
-                                    pipeline.run_s(job.passes, longest, through, 0, count))
+    paced = groups * times[i] > sum(times)  # groups follow each other round and round: the slowest stage never waits
+
+    def run(longest, through):
+        if kind == "in turn" or groups > 1:
+            return groups * longest if paced else job.passes * through
+        return pipeline.run_s(job.passes, longest, through, 0, count)
+
     slowest, work = views[i], run(views[i].busy_s, sum(v.busy_s for v in views))
     hidden = work if end == assume.FAST else 0  # at best a copy or a hand-over hides behind it, never an all-reduce
     found = {"busy": work}
@@ -114,8 +127,8 @@ def _end(config, placement, link, job, end):
         found["all-reduces"] = run(sent[i], sum(sent))
     if count > 1:
         one_s = handover_s(link, slowest.allreduce_payload_bytes, end)
-        handed = job.passes * (count - 1) * one_s if kind == "in turn" else pipeline.run_s(
-            job.passes, 0, 0, one_s, count)
+        handed = groups * one_s if paced else job.passes * (count - 1) * one_s if kind == "in turn" else (
+            pipeline.run_s(job.passes, 0, 0, one_s, count))
         hides = job.passes > 1 and (kind == "overlapped" and end or end == assume.FAST and kind != "in turn")
         found["hand-overs"] = max(0, handed - (work if hides else 0))
     if job.waits:
@@ -126,6 +139,16 @@ def _end(config, placement, link, job, end):
         draft = draft_view(config, cards, way, placement.ranks, job.sequences, job.drafts, end)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
+
+
+def groups_of(placement, job, end):
+    """In how many groups a step of many sequences goes through a pipeline: one a stage at best, all in one at worst.
+
+    An engine fills every stage only if its sequences came in at different times.
+    """
+    count = len(placement.layers)
+    apart = job.passes == 1 and end > 0 and assume.pipeline(job.engine) == "stages"
+    return min(count, int(job.sequences)) if apart else 1
 
 
 def stages(config, placement, link, job, end):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import product
 
 from ... import inputs
 from ...formula.units import GIB
@@ -62,14 +63,46 @@ def fastest(layers, rates, rooms):
     >>> fastest(34, (112.6, 47.4), (27, 30))
     [24, 10]
     """
-    if len(rates) > layers or sum(rooms) < layers or min(rooms) < 1:
+    return cheapest(layers, rooms, lambda i, held: held / rates[i])
+
+
+def cheapest(layers, rooms, cost):
+    """Layers of each stage: each next layer goes where `cost(stage, its layers then)` is least, and room is.
+
+    >>> cheapest(34, (27, 30), lambda i, held: 2 * held if i else held)
+    [23, 11]
+    """
+    if len(rooms) > layers or sum(rooms) < layers or min(rooms) < 1:
         room = ", ".join(map(str, rooms))
         raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {room}")
-    found = [1] * len(rates)
-    for _ in range(layers - len(rates)):  # each next layer goes to the GPU that would finish it first
+    found = [1] * len(rooms)
+    for _ in range(layers - len(rooms)):
         free = [i for i, (held, room) in enumerate(zip(found, rooms)) if held < room]
-        found[min(free, key=lambda i: (found[i] + 1) / rates[i])] += 1
+        found[min(free, key=lambda i: cost(i, found[i] + 1))] += 1
     return found
+
+
+def quickest(layers, rates, rooms, seconds):
+    """Layers of each stage for which `seconds(slowest stage, all stages together)` is least; None where no split fits.
+
+    Of all splits whose slowest stage takes no longer than a pace, that with most on the fastest GPUs has the least sum.
+
+    >>> quickest(34, (2, 1), (27, 30), lambda slowest, together: together)  # one pass: all that fit, on the faster
+    [27, 7]
+    >>> quickest(34, (2, 1), (27, 30), lambda slowest, together: 100 * slowest + together)  # a hundred behind it
+    [23, 11]
+    """
+    found, by_rate = [], sorted(range(len(rates)), key=lambda i: -rates[i])
+    for pace, held in product(rates, range(1, layers + 1)):
+        most = [min(room, int(held * (rate / pace))) for rate, room in zip(rates, rooms)]
+        if min(most) >= 1 and sum(most) >= layers:
+            left, split = layers - len(rates), [1] * len(rates)
+            for i in by_rate:
+                split[i] += min(left, most[i] - 1)
+                left -= split[i] - 1
+            times = [held / rate for held, rate in zip(split, rates)]
+            found.append((seconds(max(times), sum(times)), max(times), split))
+    return min(found)[-1] if found else None
 
 
 def parse_reserves(text, count):

@@ -37,18 +37,24 @@ def make(ask):
     if ask.batch == 1 and best.at_once and not ask.max_num_seqs:
         said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
                     f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
-    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards)) + verdict.meeting(met, ask.goal)
+    if line.shares_experts(best.placement, config):
+        said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
+                    "its own: vLLM's --data-parallel-size would share the experts out, not copy them")
+    rival = crossover.rival(config, rig, tried, setting, best, ask)
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
         words += _hint(ask)
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said),
-                _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None)
+    peer = _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival,
+                peer)
 
 
 def _tried(ask):
     """(machine, shape, setting, every way to split that the engine does not refuse, why it refuses the others)."""
     rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
-    for kind, layers in [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig):
+    asked = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig, setting, ask)
+    for kind, layers in asked:
         try:
             tried.append(ways.way(config, rig, setting, ask, kind, layers))
         except Refused as error:

@@ -31,6 +31,7 @@ class Ask:
     max_num_batched_tokens: int = None
     text_only: bool = False
     repository: str = None
+    cpu_offload_gib: float = None
     host: str = None
     slot: str = None
     quant: str = None
@@ -85,7 +86,7 @@ class Way:
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
-    most: int = 0  # sequences of the context that fit together
+    users: object = None
     decode: Speed = None  # None where it does not fit
     prefill: Speed = None
 
@@ -93,6 +94,12 @@ class Way:
     def holds_tokens(self):
         """The longest context, in the middle."""
         return self.longest[MID]
+
+    @property
+    def structure(self):
+        """How many GPUs share what: two ways of one structure differ in their layers only."""
+        placed = self.placement
+        return placed.ranks, len(placed.layers), placed.replicas, bool(placed.offloaded_bytes)
 
     @property
     def label(self):
@@ -114,7 +121,22 @@ class Way:
         """As one row of the comparison."""
         speeds = {part: dict(zip(ENDS, getattr(self, part).rates)) if self.fits else None for part in PARTS}
         return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
+                "users": self.users and self.users.document(),
                 "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The next best way of another kind, and the Ratio of the best one's speed to its own."""
+
+    way: Way
+    ratio: object
+
+    def document(self):
+        """As JSON has it."""
+        ratio = self.ratio
+        return {"label": self.way.label, "ratio": {"low": ratio.low, "mid": ratio.mid, "high": ratio.high},
+                "decided": ratio.decided, "decided_by": ratio.words}
 
 
 @dataclass(frozen=True)
@@ -132,6 +154,7 @@ class Plan:
     verdict: str
     command: str
     assumptions: tuple
+    rival: object = None
     with_peer_access: dict = None  # the same of the best way, where the link was not said
 
     def document(self):
@@ -145,8 +168,9 @@ class Plan:
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},
-            "compared": [way.row() for way in self.tried], "crossover": self.crossover, "command": self.command,
+            "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
+            "crossover": self.crossover,
+            "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "link_name": self.machine.link.name,
-            "other_links": list(self.machine.other_links),
-            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions),
-            "with_peer_access": self.with_peer_access}
+            "other_links": list(self.machine.other_links), "with_peer_access": self.with_peer_access,
+            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}

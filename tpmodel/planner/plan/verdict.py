@@ -10,6 +10,8 @@ def choose(tried, part):
     """The best way: it fits, at the longest context that rates are for, and of those about as fast it holds most."""
     depth = max((way.context_tokens for way in tried if way.fits), default=0)
     pool = [way for way in tried if way.fits and way.context_tokens == depth]
+    if not pool and any(way.users.largest_batch for way in tried):  # fewer sequences would fit
+        return max(tried, key=lambda way: way.users.largest_together or 0)
     if not pool:
         return max(tried, key=lambda way: (way.holds_tokens, min(gpu["kv_pool_bytes"] for gpu in way.memories)))
     top = max(way.rate(part) for way in pool)
@@ -17,7 +19,7 @@ def choose(tried, part):
     return max(level, key=lambda way: (way.holds_tokens, way.rate(part)))
 
 
-def sentence(best, tried, part, batch, cards):
+def sentence(best, tried, part, batch, cards, rival=None):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
     holds = f"{best.holds_tokens:,} tokens{f' for each of {batch} sequences' if batch > 1 else ''}"
     if not best.fits:
@@ -31,16 +33,27 @@ def sentence(best, tried, part, batch, cards):
         said += f" on the first GPU alone, the {'others are' if cards > 2 else 'other is'} idle"
     low, _, high = best.longest
     said += f": up to {holds}" + (f" ({low:,} to {high:,} by the overhead)" if low != high else "")
-    return f"{said}{_beside(best, tried, part)}; {part} is limited by the {getattr(best, part).limited_by}"
+    said += _beside(best, tried, part, rival) + undecided(best, rival, part)
+    return f"{said}; {part} is limited by the {getattr(best, part).limited_by}"
 
 
-def _beside(best, tried, part):
+def undecided(best, rival, part):
+    """Where the order of the two best ways hangs on what is not known: by how much, and what would decide it."""
+    if rival is None or rival.ratio.decided:
+        return ""
+    ratio, other = rival.ratio, rival.way
+    holds = f" ({other.label} holds {other.holds_tokens:,} tokens)" if other.holds_tokens < best.holds_tokens else ""
+    return (f"; undecided: in {part} {best.label} is {ratio.mid:.2f} times as fast as {other.label}{holds} in the "
+            f"middle, {ratio.low:.2f} to {ratio.high:.2f} times by what is not known; to decide it: {ratio.words}")
+
+
+def _beside(best, tried, part, rival):
     """The next best way at the same context; one that holds more; and a faster one that does not hold as much."""
     others = [way for way in tried if way is not best and way.fits]
     same = [way for way in others if way.context_tokens == best.context_tokens]
     said = ""
-    if same:
-        other = max(same, key=lambda way: way.rate(part))
+    other = max(same, key=lambda way: way.rate(part), default=None)
+    if other and (rival is None or other is not rival.way or rival.ratio.decided):
         times = best.rate(part) / other.rate(part)
         apart = abs(times - 1) > TIE
         said = f"; {best.label} is {f'{times:.2f} times ' if apart else ''}as fast in {part} as {other.label}"

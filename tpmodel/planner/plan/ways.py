@@ -2,27 +2,33 @@
 
 from dataclasses import replace
 
+from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
-from . import assume, one_pass, placement
-from .partition import fastest
+from . import assume, one_pass, partition, placement, uneven, users
 from .values import Speed, Way
 
-SHARED = "tp+offload"
+def candidates(config, machine, setting, ask):
+    """Every way that `auto` compares: (name, layers of each stage)."""
+    n, most = len(machine.cards), len(config.order)
+    mixed = [(ranks, n // ranks) for ranks in range(2, n) if n % ranks == 0]
+    pipes = [("pp", n), *((f"tp{ranks}xpp{stages}", stages) for ranks, stages in mixed)]
+    whole = ["one", *(("tp", "replicas") if n > 1 else ()), *(f"replicas{r}xtp{ranks}" for ranks, r in mixed)]
+    found, offloads = [(name, None) for name in whole], [("offload", None), ("tp+offload", None)][: min(n, 2)]
+    for name, stages in pipes:
+        if 1 < stages <= most:
+            searched = uneven.searched(config, machine, setting, ask, name)
+            found += [(name, layers) for layers in (None, *searched)]
+            offloads += [(f"{name}+offload", (None, *searched)[-1])] if name == "pp" else []  # of the longest context
+    return found + (offloads if ask.cpu_offload_gib is None else [])
 
 
-def candidates(config, machine):
-    """Every way that `auto` compares: (kind, layers)."""
-    n, count, cards = len(machine.cards), len(config.order), machine.cards
-    found = [(kind, None) for kind in ("one", "offload", *(("tp", SHARED) if n > 1 else ()))]
-    if 1 < n <= count:
-        found.append(("pp", None))
-        for rates in ([card.bf16_flop_per_s for card in cards], [card.vram_bytes for card in cards]):
-            uneven = "pp", tuple(fastest(count, rates, [count] * n))  # by speed, by size
-            if len(set(rates)) > 1 and uneven not in found:
-                found.append(uneven)
-    return found
+def jobs(setting, placed, ask, context_tokens, prompt_tokens):
+    """{decode, prefill: the Job} of the fullest replica of a way."""
+    batch = placed.share(ask.batch)
+    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp),
+            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens)}
 
 
 def way(config, machine, setting, ask, kind, layers=None):
@@ -35,11 +41,13 @@ def way(config, machine, setting, ask, kind, layers=None):
     starts.check_ranks(config, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
-    if kind in ("offload", SHARED):
+    asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
+    if asked or partition.split(kind, len(machine.cards)).offload:
         tokens = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
-        placed = placement.with_offload(config, placed, replace(setting, context_tokens=tokens), budget, ask.batch)
+        short = replace(setting, context_tokens=tokens)
+        placed = placement.with_offload(config, placed, short, budget, ask.batch, asked)
         if not placed.offloaded_bytes:
-            where = "all GPUs together" if placed.ranks > 1 else "the first GPU"
+            where = "all GPUs together" if len(placed.cards) > 1 else "the first GPU"
             raise Refused(f"offload is not needed: the weights fit on {where}")
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
@@ -48,16 +56,24 @@ def way(config, machine, setting, ask, kind, layers=None):
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
-    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, ask.batch)
-    most = placement.most(config, placed, setting, middle, at)
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, most)
-    if not made.fits:
-        return made
-    starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
-    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(ends)
-    confirmed = [ask.batch * round_tokens(ask.mtp, chance) for chance in accepted]
-    tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-    jobs = one_pass.decode(setting, at, ask.batch, ask.mtp), one_pass.prompt(setting, tokens, setting.batch_tokens)
-    decode, prefill = (one_pass.terms(config, placed, machine.link, job) for job in jobs)
-    return replace(made, decode=Speed(one_pass.rates(decode, confirmed), decode),
-                   prefill=Speed(one_pass.rates(prefill, [tokens] * len(ends)), prefill, tokens))
+    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, placed.share(ask.batch))
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    if made.fits:
+        starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
+    return _with_speeds(config, machine.link, setting, ask, made)
+
+
+def _with_speeds(config, link, setting, ask, made):
+    """The Way with its speeds, where it fits, and what it gives to many users."""
+    placed, at = made.placement, made.context_tokens
+    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(assume.ENDS)
+    confirmed = [round_tokens(ask.mtp, chance) for chance in accepted]
+    if made.fits:
+        tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
+        work = jobs(setting, placed, ask, at, tokens).values()
+        decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
+        made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
+                       prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
+    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp)
+    most = placement.most(config, placed, setting, made.memories, max(1, at))
+    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))

@@ -3,7 +3,7 @@
 from ...formula.units import fixed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
-from . import assume, one_pass
+from . import assume, one_pass, ways
 
 SHOWN = 6  # significant digits
 BLOCK_RULES = "the engine's own block rules: the longest sequence that the pool holds"
@@ -46,8 +46,8 @@ def _views(plan):
         return [room]
     setting, tokens = plan.setting, best.prefill.prompt_tokens
     view = lambda job, speed: one_pass.whole(plan.config, best.placement, plan.machine.link, job, speed.terms)
-    decode = view(one_pass.decode(setting, best.context_tokens, ask.batch, ask.mtp), best.decode)
-    prompt = view(one_pass.prompt(setting, tokens, ask.batch_tokens), best.prefill)
+    jobs = ways.jobs(setting, best.placement, ask, best.context_tokens, tokens)
+    decode, prompt = view(jobs["decode"], best.decode), view(jobs["prefill"], best.prefill)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
     if ask.mtp or ask.batch > 1:
         chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
