@@ -11,11 +11,11 @@ from .options import NO_BYTES, note
 
 LINES = tuple(2.0 ** (28 + i / 4) for i in range(33))  # from a lane of PCIe 1.0 to beyond 5.0 x16
 RATES = (1e8, 8e10)
-TICKS = tuple((n * GB, f"{n}") for n in (1, 2, 4, 8, 16, 32, 64))
+TICKS = tuple((2 ** n * GB, f"{2 ** n:g}") for n in range(-2, 7))
 SLOTS = {"2.0 x1": "", "3.0 x4": ", Thunderbolt 4", "4.0 x4": " or 3.0 x8, OCuLink", "2.0 x16": "",
          "4.0 x8": " or 3.0 x16", "4.0 x16": "", "5.0 x8": "", "5.0 x16": ""}
 LOOKS = {"epyc-zen2": ("blue", "Zen 2"), "epyc-zen3": ("purple", "Zen 3"), "epyc-zen4": ("green", "Zen 4"),
-         "sapphire-rapids": ("gold", "Xeon"), "desktop": ("red", "desktop"), "not-said": ("gray", "not said")}
+         "sapphire-rapids": ("gold", "Xeon"), "wsl2": ("red", "WSL2"), "not-said": ("gray", "not said")}
 NAMES = ("line_frac", "host_bytes_per_s", "across_bytes_per_s")
 PROMPT = {"message_bytes": 20 * MIB, "layers": 64, "ranks": 2}  # 2,048 tokens of 5,120 elements, 64 layers
 
@@ -70,7 +70,7 @@ def host_path():
                  "mine_s": sent("mid_bytes_per_s"), "peer_s": sent("peer_bytes_per_s"),
                  "missing": lambda v: ops.where(v.generation > v.newest, 1, 0)},
         axes=(Axes("slot, one direction, GB/s", "all-reduce, GB/s", (4e8, 8e10), RATES,
-                   True, True, TICKS, TICKS, legend=3),),
+                   True, True, TICKS[1:], TICKS, legend=3),),
         marks=(*(_dot(i, where, bps, seen) for i, (where, bps) in enumerate(dots)),
                Curve("low", "line_bytes_per_s", LINES, "low_bytes_per_s", "gray", "", dashed=True),
                Curve("high", "line_bytes_per_s", LINES, "high_bytes_per_s", "gray", "range", dashed=True),
