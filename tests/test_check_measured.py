@@ -24,13 +24,15 @@ DATA = resources.files("tpmodel.planner.evidence") / "data"
 MEASURED = {"comm": ("time_s", "algbw_bytes_per_s"), "decode": ("tokens_per_s",), "prefill": ("tokens_per_s", "ttft_s")}
 BOOKS = ("use", "group", "note", "source")
 # rows inside, of, bound on the median error
-GATE = {"comm": (141, 150, 0.19), "decode": (44, 48, 0.09), "prefill": (43, 45, 0.28)}
+GATE = {"comm": (141, 150, 0.19), "decode": (53, 55, 0.10), "prefill": (43, 45, 0.28)}
 TABLES = {kind: list(csv.DictReader((DATA / f"{kind}_cases.csv").read_text().splitlines())) for kind in GATE}
 KNOWN = {line["id"]: line for lines in TABLES.values() for line in lines}
 MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536 C12a/131072 C12a/262144
-                C30/2048 D52 D83 D89 D109 F34 F35""".split())
+                C30/2048 D52 D89 F34 F35""".split())
 # bytes of Qwen's 48 states with their convolutions, read and written
 STATES_READ = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2)
+# llama.cpp on an RTX 5060 Ti: a step, and cycles of each of 64 layers
+LLAMA_S = [gap + 64 * cycles / 2.572e9 for gap, cycles in ((1.6e-3, 180_000), (0.5e-3, 130_000), (0.1e-3, 100_000))]
 COMM = {"gpu": "RTX 5060 Ti", "ranks": "2", "link": "shm", "collective": "all_reduce", "message_bytes": "10240"}
 PLACE = {"model": "Qwen3.8-27B", "gpu": "RTX 5060 Ti", "gpus": "2", "tp": "2", "pp": "1",
          "link": "shm", "engine": "vllm"}
@@ -39,6 +41,7 @@ PREFILL = PLACE | {"quant": "NVFP4", "prompt_tokens": "8192"}
 ROWS = {"comm": COMM | {"time_s": "2e-5"}, "decode": DECODE | {"tokens_per_s": "35"},
         "prefill": PREFILL | {"tokens_per_s": "900"}}
 CARDS = st.sampled_from(["RTX 5060 Ti", "RTX 3090", "RTX 4090", "RTX 5090", "V100 SXM2 16GB", "H200", "MI300X"])
+CACHES = ("q4_0", "q8_0", "q8", "int8", "fp8", "bf16", "fp16", "auto", "q8_0/q4_0")
 LINKS = st.sampled_from(["none", "pcie-unknown", "shm", "nvlink", *transports.SLOTS])
 SLOTS = st.sampled_from([{}] + [{"pcie_gen": str(g), "lanes": str(n)} for g in TRANSFERS for n in LANES])
 CELL = (st.text(max_size=9) | st.floats().map(str) | st.integers().map(str)
@@ -114,7 +117,7 @@ def test_a_decode_row_by_hand():
     line = 16e9 * 8 * 128 / 130 / 8  # PCIe 4.0 x8; in a graph a start takes 0.74 of itself
     calls = [128 * (start + 2 * 1.5 * 10240 / rate) for start, rate in (
         (0.85 * 34e-6 + 4e-6, 1.4e9), (0.74 * 12e-6 + 4e-6, 3.9e9), (0.58 * 8.2e-6, 0.68 * line))]
-    ends = zip((0.7, 0.8, 0.9), calls, (3.4e-3, 1.6e-3, 0.3e-3))
+    ends = zip((0.78, 0.88, 0.95), calls, LLAMA_S)
     assert one(checks_decode, KNOWN["D30"]) == near(*(
         1 / ((27.2 / 4 / 448 + cache) / frac + call + gap) for frac, call, gap in ends))
 
@@ -125,12 +128,13 @@ def test_prompts_by_hand():
     wire_bytes = 1.5 * 512 * 5120 * 2
     line = 16e9 * 8 * 128 / 130 / 8
     ends = zip((0.5, 0.75, 0.92), (44.4e12, 47.4e12, 53.5e12), ((60e-6, 1.4e9), (33e-6, 3.9e9), (20e-6, 0.68 * line)),
-               (3.4e-3, 1.6e-3, 0.3e-3))
+               LLAMA_S)
     assert one(checks_prefill, KNOWN["F29"]) == near(*(
         16384 / (flop / (frac * rate) + 32 * (128 * (start + wire_bytes / speed) + gap))
         for frac, rate, (start, speed), gap in ends))
     single = one(checks_prefill, PREFILL, model="Qwen3.6-27B", gpus=1, tp=1, link="none", prompt_tokens=1)
-    waited = (17_607_752_704 + STATES_READ) / 0.8 / 448e9 + 5e-3
+    # vLLM of no version: 1.5 ms a step; 75,000 cycles a layer, 37,000 more a state
+    waited = (17_607_752_704 + STATES_READ) / 0.83 / 448e9 + 1.5e-3 + (64 * 75_000 + 48 * 37_000) / 2.572e9
     assert single[1] == pytest.approx(1 / waited, rel=1e-4), "one token waits for all weights and states"
 
 
@@ -167,7 +171,7 @@ def test_more_gpus_never_make_the_latency_of_nccl_smaller(key, ranks, more, end)
 
 
 @given(LINKS, SLOTS, CARDS, st.sampled_from([(1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2)]), st.integers(0, 4),
-       st.integers(0, 262144), st.integers(0, 262144), st.sampled_from(list(checks_decode.KV_BYTES)),
+       st.integers(0, 262144), st.integers(0, 262144), st.sampled_from(CACHES),
        st.floats(0.1, 1000), st.sampled_from(["vllm", "sglang", "ninfer", "x"]))
 @settings(max_examples=150, deadline=None)
 def test_laws_of_decode(way, slot, card, split, drafts, cached, more, kind, read, engine):
@@ -260,11 +264,12 @@ def test_a_table_that_is_none_is_one_line_and_exit_2(tmp_path, kind, gone):
     ("comm", {"link": "p2p", "pcie_gen": "9", "lanes": "16"}, "PCIe 9.0 x16 is not accepted"),
     ("comm", {"time_s": "soon"}, "time_s = 'soon'"),
     ("decode", {"weight_read_gb": "many"}, "weight_read_gb = 'many'"),
-    ("decode", {"weight_read_gb": ""}, "weight_read_gb is empty"),
+    ("decode", {"weight_read_gb": ""}, "weight_read_gb is empty, and quant = ''"),
     ("decode", {"tp": "4"}, "tp x pp = 4 is not accepted: it must be gpus = 2"),
     ("prefill", {"pp": "2"}, "tp x pp = 4"),
     ("decode", {"kv_dtype": "fp3"}, "kv_dtype = 'fp3'"), ("decode", {"model": "Mystery-1B"}, "model = 'Mystery-1B'"),
-    ("decode", {"model": "deepseek-v3"}, "latent cache"), ("decode", {"cuda_graphs": "no"}, "cuda_graphs"),
+    ("decode", {"gpu": "RTX 5060 Ti + RTX 3090 + H200"}, "it must name one card, or all 2"),
+    ("decode", {"cuda_graphs": "no"}, "cuda_graphs"),
     ("decode", {"spec_tokens": "17"}, "to 16"),
     ("decode", {"model": "qwen3-8b", "spec_tokens": "1"}, "no MTP layer"),
     ("prefill", {"prompt_tokens": "0"}, "prompt_tokens = '0'"),

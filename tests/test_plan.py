@@ -61,7 +61,7 @@ def test_tensor_parallel_memory_and_speed_by_hand():
     assert gpu["budget_bytes"] == pytest.approx(0.92 * 16311 * 2**20)
     assert gpu["kv_pool_bytes"] == pytest.approx(gpu["budget_bytes"] - gpu["weights_bytes"] - 1.2 * GIB)
     terms = found["decode"]["terms"]
-    assert terms["weight read"]["mid_ms"] == pytest.approx(config.read_bytes / 2 / (0.8 * 448e9) * 1e3)
+    assert terms["weight read"]["mid_ms"] == pytest.approx(config.read_bytes / 2 / (0.83 * 448e9) * 1e3)
     assert found["decode"]["mid"] == pytest.approx(1e3 / sum(t["mid_ms"] for t in terms.values()))
     assert found["decode"]["low"] < found["decode"]["mid"] < found["decode"]["high"]
     assert found["decode"]["limited_by"] == "weight read"
@@ -255,7 +255,9 @@ def test_more_gpus_pay_further_hops():
 def test_a_short_prompt_waits_for_the_weights():
     config = find_config("qwen3-8b")
     short = plan("qwen3-8b", ["h200"], "one", context=1)["prefill"]
-    waited = config.read_bytes / 0.898 / gpu("h200").memory_bytes_per_s + 5e-3 + 144 * 7.27e-6  # engine, 144 products
+    # 144 products start, which are part of what vLLM's kernels take: 75,000 cycles a layer
+    kernels = max(144 * 7.27e-6, 36 * 75_000 / 1.98e9)
+    waited = config.read_bytes / 0.898 / gpu("h200").memory_bytes_per_s + 0.8e-3 + kernels
     assert short["mid"] == pytest.approx(1 / waited, rel=1e-3)
 
 

@@ -21,6 +21,6 @@ def assumptions():
 def ends(key, name):
     """(low, middle, high) of one assumption, in base units.
     >>> ends("card", "achieved_frac")
-    (0.7, 0.8, 0.9)
+    (0.72, 0.83, 0.93)
     """
     return assumed(key).numbers[name].base_range

@@ -14,13 +14,15 @@ TO_BASE = {
     "": 1.0, "byte": 1.0, "token": 1.0, "s": 1.0, "byte/s": 1.0, "FLOP/s": 1.0, "token/s": 1.0,
     "KiB": units.KIB, "MiB": units.MIB, "GiB": units.GIB, "MB": units.MB, "GB": units.GB, "TB": units.TB,
     "us": units.US, "ms": units.MS, "MB/s": units.MB, "GB/s": units.GB, "TB/s": units.TB, "TFLOP/s": units.TFLOP,
+    "Hz": 1.0, "GHz": units.GHZ,
 }
 BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte", "TB": "byte", "us": "s", "ms": "s",
-        "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s"}
+        "MB/s": "byte/s", "GB/s": "byte/s", "TB/s": "byte/s", "TFLOP/s": "FLOP/s", "GHz": "Hz"}
 LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "host_link", "nvlink", "aliases", "pipeline")  # beside numbers
+WORDS = ("protocol", "transport", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
+         "before")  # beside numbers
 
 
 @dataclass(frozen=True)

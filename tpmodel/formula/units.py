@@ -5,7 +5,7 @@ import math
 KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 US, MS, HOUR = 1e-6, 1e-3, 3600.0
-TFLOP = 1e12
+TFLOP, GHZ = 1e12, 1e9
 DTYPE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0}  # of one element as it is stored, without scales
 
 

@@ -18,6 +18,43 @@ def round_tokens(drafts, acceptance_frac):
 
 
 @formula
+def accepted_frac(round_tokens, drafts):
+    r"""Accepted drafts as a share of all that were drafted, which is what engines print as a rate of acceptance.
+    returns : 0 without drafts; below the chance of the next draft, since what follows a refused draft counts as refused
+    limits : every round drafts K; an engine that stops early when it is unsure drafts fewer.
+    source : a quotient; vLLM, v1/spec_decode/metrics.py
+    >>> round(accepted_frac(round_tokens=1.875, drafts=3), 4)
+    0.2917
+    """
+    return (round_tokens - 1) / ops.maximum(1, drafts)
+
+
+@formula
+def printed_round_tokens(accepted_frac, drafts):
+    r"""Tokens confirmed a round, from the accepted share of the drafts: the mean acceptance length that vLLM prints.
+    limits : as accepted_frac.
+    source : vLLM, v1/spec_decode/metrics.py
+    >>> printed_round_tokens(accepted_frac=0.5, drafts=3)
+    2.5
+    """
+    return 1 + drafts * accepted_frac
+
+
+def chance(tokens, drafts):
+    """The chance of each next draft that confirms so many `tokens` a round: round_tokens the other way round.
+
+    tokens : 1 to K + 1; e grows with a, so halving finds the place, to the last bit
+
+    >>> round(chance(1.875, 3), 12), round(chance(1.7, 1), 12)
+    (0.5, 0.7)
+    """
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if round_tokens(drafts, middle) < tokens else (low, middle)
+    return low
+
+
+@formula
 def verify_tokens(drafts):
     r"""Tokens of one verify pass: the drafts, and one token more.
     returns : with K = 0 a plain decode step

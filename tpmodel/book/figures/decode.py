@@ -37,7 +37,7 @@ def decode_time():
             gpus(),
             slider("context_tokens", "Context already in the cache", 0, 262144, 0, "tokens", step=4096),
             cache_format(NO_CACHE),
-            slider("gap_s", "Wait of the engine between two steps", 0, 10, 0, "ms", step=0.1),
+            slider("gap_s", "Wait of the engine, a step", 0, 10, 0, "ms", COUNTED["gap_s"], step=0.1),
             Choice("link", "Link", LINKS, next(iter(LINKS)), ONE_GPU),
             Choice("states", "Recurrent states", STATES, next(iter(STATES)))),
         presets={"article 1: 20 GB, 20 µs, no wait, empty cache": {}, AS_COUNTED: COUNTED},

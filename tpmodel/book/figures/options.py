@@ -5,6 +5,7 @@ from ...formula import ops
 from ...formula.units import DTYPE_BYTES, GB, GIB, MIB, MS, US
 from ...planner.engine.versions import Setting
 from ...planner.evidence.articles import GPU, LINK, MODEL, PLAIN, UTILISATION_FRAC
+from ...planner.evidence.measured import waits_s
 from ...planner.plan import assume, wire
 from ...planner.plan.placement import cache_bytes
 from ...planner.shapes.models import find_config
@@ -23,7 +24,7 @@ SHAPE = PLAIN | {name: getattr(MODEL, name) for name in
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
 COUNTED = {  # texts of controls
     "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
-    "gap_s": f"{assume.GAPS_S['vllm'][1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
+    "gap_s": f"{waits_s(assume.ENGINE)[1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
     "allreduce_latency_s": f"{IN_STEP['allreduce_latency_s'] / US:.10g}",
     "link": "host memory, two protocols", "states": "read and written"}
 PASS = {  # recipes of every figure that times a pass

@@ -71,7 +71,7 @@ def _figure(chunk, start, chunk_note, link_note=(), **more):
             Choice("format", "Linear layers multiply in", FORMATS, next(iter(FORMATS))),
             slider("mfu_frac", "Fraction of that rate reached", 0.05, 1, 1, step=0.01),
             Choice("build", "Parameters of a prompt, bytes of a decode step", BUILDS, next(iter(BUILDS))),
-            slider("gap_s", "Wait of the engine, a pass", 0, 10, 0, "ms", step=0.1),
+            slider("gap_s", "Wait of the engine, a pass", 0, 10, 0, "ms", COUNTED["gap_s"], step=0.1),
             gpus()),
         presets={start: {}, AS_COUNTED: AS_PLANNED}, given=("read_bytes", "state_bytes"), recipes=RECIPES,
         constants=SHAPE | {"attention_flop_per_s": GPU.bf16_flop_per_s, "memory_bytes_per_s": GPU.memory_bytes_per_s,

@@ -5,7 +5,7 @@ from ...formula import ops
 from ...formula.units import GB, MS, US
 from ...planner.engine.versions import Setting
 from ...planner.evidence.articles import GPU, PLAIN
-from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate
+from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
@@ -61,7 +61,8 @@ def _machine(silent=()):
 
 # --- is my speed what it should be? --------------------------------------------------------------
 
-ENGINES = {"vLLM": "vllm", "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer", "another": "another"}
+ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer",
+           "another": "another"}
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{round(rate(context_tokens=assume.PROMPT_TOKENS), 1):g}"
@@ -74,7 +75,7 @@ AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its 
 
 
 def _engine(name):
-    waits = {f"gap_s_{end}": wait for end, wait in enumerate(assume.gap_range_s(name))}
+    waits = {f"gap_s_{end}": wait for end, wait in enumerate(waits_s(name))}
     return waits | {"as_vllm": float(name == "sglang")}
 
 

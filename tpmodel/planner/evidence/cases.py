@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .checks import own_table
-from .checks_decode import parts_s, predict
+from .checks_decode import predict, step_of
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class Case:
     source: str
     engine: str
     group: str  # rows of one person on one machine
-    parts_s: tuple  # of the middle: reads at the full bandwidth, all-reduces, wait
+    step: object  # of the middle, without drafts
 
     inside = property(lambda self: self.low <= self.measured <= self.high, doc="Whether the range holds the rate.")
 
 
 @lru_cache(maxsize=None)
 def cases(gap=True):
-    """Every row of data/decode_cases.csv that counts, predicted with or without the engine's wait between steps.
+    """Every row of data/decode_cases.csv that counts and drafts nothing, with or without the engine's wait.
 
     A short prompt in an empty cell counts as an empty cache.
     """
     found = []
     for row in own_table("decode")[0]:
-        if row.text("use") == "gate":
+        if row.text("use") == "gate" and row.text("spec_tokens") == "0":
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
-                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], parts_s(row)))
+                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], step_of(row)))
     return tuple(found)

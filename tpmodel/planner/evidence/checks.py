@@ -148,5 +148,6 @@ def check(kind, path):
         failed = f"nothing was checked: not one counted line could be compared, the first because: {why}"
     return rows, {"rows": len(rows), "gate": len(gate), **{name: count[name] for name in ("ok", "miss", "skipped")},
                   "failed": failed, "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
-                  "worst_abs_error_frac": errors[-1] if errors else None,
+                  "worst_abs_error_frac": errors[-1] if errors else None, **import_module(
+                      ".spread", __package__).spread(gate, lines),
                   **(module.summary(rows, lines) if hasattr(module, "summary") else {})}

@@ -6,7 +6,7 @@ Its inputs are stated ranges, fitted to nothing. `end` is SLOW, MIDDLE or FAST: 
 from ...catalog.gpus import gpu
 from ...catalog.links import link
 from ..engine.versions import Setting
-from ..plan import one_pass
+from ..plan import assume, one_pass
 from ..plan.assume import ENDS
 from ..plan.placement import place
 from ..shapes.models import find_config
@@ -15,7 +15,13 @@ from .articles import MODEL
 SLOW, MIDDLE, FAST = range(len(ENDS))
 
 
-def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine="vllm", ranks=2, context_tokens=0, **more):
+def waits_s(engine, card="rtx-5060-ti-16gb"):
+    """What a pass of Qwen3.8-27B waits with an engine on a card: slow, middle, fast."""
+    return assume.wait(engine, *one_pass.waiting(find_config(MODEL.key)), gpu(card)).base_range[::-1]
+
+
+def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine=assume.ENGINE, ranks=2, context_tokens=0,
+            **more):
     """One decode step of Qwen3.8-27B as a view: one token, an empty FP8 cache; the link at `end`, the rest middle.
 
     `transport` is a link or its key; `more` replaces quantities.

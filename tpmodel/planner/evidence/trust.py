@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from ...catalog.links import link
 from ...formula.units import GB, GIB, MS, US
 from ...formulas import memory
-from ..plan.assume import ACHIEVED, GAPS_S
+from ..plan.assume import ACHIEVED, ENGINE
 from ..shapes.models import find_config
 from .articles import GPU, MODEL, OVERHEAD, setting
-from .measured import rate
+from .measured import rate, waits_s
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def decode_swings():
         ("achieved fraction of the bandwidth", "community", ACHIEVED[::2], "{:.2f}".format, "achieved_frac"),
         ("latency of an all-reduce, same transport", *latency, _of(US, "µs"), "allreduce_latency_s"),
         ("transport", "community", tuple(words), words.get, "transport"),
-        ("wait between two steps", "community", GAPS_S["vllm"][::-2], _of(MS, "ms"), "gap_s"),
+        ("wait between two steps", "community", waits_s(ENGINE)[::-2], _of(MS, "ms"), "gap_s"),
         ("bandwidth of the link", *bandwidth, _of(GB, "GB/s"), "link_bytes_per_s"),
         ("context in the FP8 cache", "choice", (0, MODEL.native_tokens), "{:,.0f} tokens".format, "context_tokens")))
 

@@ -1,18 +1,23 @@
 """What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
 
+import re
+
 from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.links import line_bytes_per_s, link
+from ...catalog.sourced import Sourced
 from ...formula.units import GIB
+from ..engine.versions import RELEASE
 from ..shapes.models import models
 from . import wire
 
 ENDS = ("low", "mid", "high")
 MID, FAST = ENDS.index("mid"), ENDS.index("high")
 ACHIEVED = ends("card", "achieved_frac")
+VERSION = re.compile(r"[^0-9]*([0-9]{1,4})\.([0-9]{1,4})")
 MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
 RATE = {format: f"{format}_flop_per_s" for format in MFU}
+ENGINE = "vllm-0.33"  # where none is named
 ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
-GAPS_S = {alias: engine.numbers["gap_s"].base_range[::-1] for alias, engine in ENGINES.items()}  # slow to fast
 HOST_BYTES_PER_S = tuple(link(f"host-{way}").copy_bytes_per_s for way in  # article 2's copies
                          ("pcie4-x4-pageable", "pcie5-x16-pageable", "pcie5-x16-pinned"))
 ACCEPTANCE = ends("drafts", "acceptance_frac")
@@ -37,34 +42,71 @@ def of_card(card, name):
     return number(name, card, assumed("card"))
 
 
-def gap_number(engine):
-    """The wait between two steps of an engine; of one that is not listed, the widest range."""
-    return of_engine("gap_s", engine, assumed("engine"))
+def engine(text, card=None):
+    """The entries of an engine named in a text with or without its version, the one that counts first; on a card.
+
+    >>> [entry.key for entry in engine("vLLM 0.19.2rc")], [entry.key for entry in engine("ik_llama.cpp b10450")]
+    (['vllm-async', 'vllm'], ['ik-llama-cpp'])
+    """
+    alone = re.fullmatch(RELEASE, text.strip().lower())  # a release without a name is vLLM's
+    name = max((alias for alias in ENGINES if alias in text.lower()), key=len, default="vllm" if alone else None)
+    if name is None:
+        return (assumed("engine"),)
+    told = VERSION.search(text if alone else text.lower().partition(name)[2])
+    release, whole = told and tuple(map(int, told.groups())), ENGINES[name]
+
+    def holds(said):
+        at = {word: tuple(map(int, said[word].split("."))) for word in ("since", "before") if word in said}
+        memory = card.said.get("memory") if card else None
+        return (all(release and (release >= edge if word == "since" else release < edge) for word, edge in at.items())
+                and said.get("memory") in (None, memory))
+
+    kept = [entry for entry in assumptions().values() if entry.said.get("of") == whole.key and holds(entry.said)]
+    return (*kept, whole)
 
 
-def _engines(text):
-    """The engines whose aliases stand in a printed name, the longest alias first."""
-    return [ENGINES[alias] for alias in sorted(ENGINES, key=len, reverse=True) if alias in text.lower()]
+def other_engine(text):
+    """The entry of an engine that is not vLLM, by its name; None for a release of vLLM.
+
+    >>> other_engine("llama.cpp").name, other_engine("vllm-0.33")
+    ('llama.cpp', None)
+    """
+    found = engine(text)[-1]
+    return None if found.key in ("vllm", "engine") else found
 
 
-def of_engine(name, engine, *others):
-    """The number of an engine by its printed name; of one that has none, that of the others."""
-    return number(name, *_engines(engine), *others, assumed("vllm"))
+def of_engine(name, text, *others):
+    """The number of an engine by its printed name; of one that has none, that of the others, or vLLM's."""
+    return number(name, *engine(text), *others, assumed("vllm"))
 
 
-def pipeline(engine):
+def pipeline(text):
     """How the stages of an engine work: "overlapped" with copies hidden, "in turn", or "stages", which wait for copies.
     """
-    return next((entry.said["pipeline"] for entry in _engines(engine) if "pipeline" in entry.said), "stages")
+    return engine(text)[-1].said.get("pipeline", "stages")
 
 
-def gap_range_s(engine):
-    """The same, slow, middle, fast.
+def wait(text, layers, states, card, counted_s=0):
+    """What one pass waits with an engine: between two steps, and for the small kernels of its layers on a card.
 
-    >>> gap_range_s("ik_llama.cpp") == GAPS_S["llama.cpp"]
-    True
+    layers, states : all of the model, and those with a recurrent state
+    counted_s : of the small kernels, what is counted elsewhere already
+
+    >>> wait("vllm", 0, 0, assumed("card")).base_range
+    (0.0002, 0.0015, 0.005)
     """
-    return gap_number(engine).base_range[::-1]
+    known = (*engine(text, card), assumed("card"))
+    gap, cycles, more, clock = (number(name, *known) for name in ("gap_s", "layer_cycles", "state_cycles", "clock_hz"))
+    clock = card.numbers.get("clock_hz", clock)
+    ends = [one + max(0.0, (layers * each + states * extra) / hertz - counted_s) for one, each, extra, hertz in zip(
+        gap.base_range, cycles.base_range, more.base_range, reversed(clock.base_range))]
+    said = f"{gap.source}; {layers:g} layers of {cycles.value:,g} cycles at {clock.base / 1e9:g} GHz: {cycles.source}"
+    return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
+
+
+def achieved_number(text, card):
+    """The part of the bandwidth that kernels reach: of this engine where it is known, else of the card, or of any."""
+    return number("achieved_frac", *engine(text, card), card, assumed("card"))
 
 
 def mfu_number(card, format, model=""):
@@ -107,8 +149,10 @@ def words(cards, link_entry, kind, config, ask):
         own = {card.key: card.numbers[name] for card in kinds if name in card.numbers}
         said += [f"{key}: {say(number.base_range)} ({number.kind}: {number.source})" for key, number in own.items()]
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
-    gaps = joined(GAPS_S["vllm"], 1e-3)
-    said += [f"an engine waits {gaps} ms between two steps (community); public vLLM runs fit the slow end",
+    known = engine(ask.engine)
+    gap, cycles = (number(name, *known) for name in ("gap_s", "layer_cycles"))
+    said += [f"{known[0].name} waits {joined(gap.base_range, 1e-3)} ms between two steps ({gap.kind}), and its small "
+             f"kernels take {joined(cycles.base_range)} clock cycles a layer ({cycles.kind})",
              f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]
     if not ask.prompt:
         said.append(f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter")
@@ -116,7 +160,7 @@ def words(cards, link_entry, kind, config, ask):
     said += [f"{key}: memory as sold; the driver shows less" for key in sold]
     if config.draft_layers and not ask.mtp:
         said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
-    if ask.mtp and ask.acceptance is None:
+    if ask.mtp and {ask.acceptance, ask.accepted_per_draft, ask.acceptance_length} == {None}:
         said.append(f"a drafted token is accepted with a chance of {joined(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:
         said.append(f"link: {link_entry.name} ({link_entry.numbers['link_bytes_per_s'].source})")

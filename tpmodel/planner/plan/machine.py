@@ -8,7 +8,8 @@ from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
-from . import partition, places
+from . import drafts, partition, places
+from .assume import ENGINE, ENGINES, other_engine
 from .build import build
 from .values import PARTS, Machine
 
@@ -32,8 +33,7 @@ def check(ask):
         ("context", ask.context, ask.context is None or ask.context >= 1, "a whole number >= 1"),
         ("util", ask.util, 0 < ask.util <= 1, "a number above 0, at most 1"),
         ("mtp", ask.mtp, 0 <= ask.mtp <= 16, "a whole number from 0 to 16"),
-        ("acceptance", ask.acceptance, 0 <= (ask.acceptance or 0) < 1, "a number from 0 up to but not 1"),
-        ("acceptance", ask.acceptance, ask.acceptance is None or ask.mtp, "given with --mtp only"),
+        *drafts.asked(ask),
         ("batch", ask.batch, 1 <= ask.batch <= 4096, "a whole number from 1 to 4096"),
         ("prompt", ask.prompt, ask.prompt is None or 1 <= ask.prompt <= (ask.context or ask.prompt),
          "a whole number from 1 to the context"),
@@ -79,6 +79,17 @@ def needed(entry, names, task):
     return entry
 
 
+def _rules(ask):
+    """The release whose rules count for the cache; the default's where the engine is not vLLM, as the verdict says."""
+    if other_engine(ask.engine):
+        return version(ENGINE)
+    try:
+        return version(ask.engine)
+    except ValueError as error:
+        others = ", ".join(sorted({entry.name for entry in ENGINES.values()} - {"vLLM"}))
+        raise ValueError(f"{error}, or name one of {others}") from None
+
+
 def model(ask):
     """(the model's shape, the engine's setting) that was asked about."""
     config = build(ask)
@@ -93,6 +104,6 @@ def model(ask):
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
-    return config, Setting(version(ask.engine), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
+    return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
                            batch_tokens=ask.batch_tokens)

@@ -32,7 +32,7 @@ class Job:
     sequences: float = 1
     passes: float = 1
     drafts: int = 0
-    engine: str = "vllm"
+    engine: str = assume.ENGINE  # its name, and where known its version
     formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
     graph: bool = False  # a decode step is one CUDA graph, in which an all-reduce starts sooner
@@ -136,7 +136,7 @@ def _end(config, placement, link, job, end):
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
         way = wire.in_step(link) if job.graph else link
-        draft = draft_view(config, cards, way, placement.ranks, job.sequences, job.drafts, end)
+        draft = draft_view(config, cards, way, placement.ranks, job.sequences, job.drafts, end, job.engine)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
 
@@ -154,21 +154,28 @@ def groups_of(placement, job, end):
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
-    gap, each = assume.gap_number(job.engine), range(len(placement.cards))
     link = wire.in_step(link) if job.graph else link
+    each, waits = range(len(placement.cards)), waiting(config)
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
                *reads(config, placement, job.tokens))
     for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
         mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
         work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
-        v = stage(card, link, end, job.sequences, **shape(config, order), ranks=placement.ranks, tokens=job.tokens,
-                  context_tokens=job.context_tokens, gap_s=gap.base_range[2 - end] if job.waits else 0,
+        gap = assume.wait(job.engine, *waits, card, work.floor_s / part)
+        v = stage(card, link, end, job.sequences, job.engine, **shape(config, order), ranks=placement.ranks,
+                  tokens=job.tokens, context_tokens=job.context_tokens,
+                  gap_s=gap.base_range[2 - end] if job.waits else 0,
                   read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
                   cache_read_bytes=job.sequences * (cache + 2 * states),
                   linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
         found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
+
+
+def waiting(config):
+    """(layers, those with a recurrent state) that an engine starts its kernels for; a mixer and its FFN are one."""
+    return shape(config, config.order)["allreduces"] / 2, sum(bool(layer.state) for layer in config.order)
 
 
 def shape(config, order):
@@ -185,11 +192,11 @@ def allreduces(layers):
     return View({"layers": layers}).allreduces
 
 
-def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
+def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
     """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
     numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
-               "achieved_frac": assume.of_card(card, "achieved_frac")}
+               "achieved_frac": assume.achieved_number(engine, card)}
     unhidden = assume.of_card(card, "unhidden_frac")
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
     held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
@@ -200,7 +207,7 @@ def _on_card(card, link, ranks, end, allreduce, share, held, recipes):
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, *, ranks, experts_s=0, floor_s=0, **folded):
+def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_s=0, floor_s=0, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
     folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
@@ -212,14 +219,14 @@ def stage(card, link, end, sequences=1, *, ranks, experts_s=0, floor_s=0, **fold
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
     recipes = {"attention_s": each_meets_its_own} if sequences != 1 else {}
-    return _on_card(card, link, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
+    return _on_card(card, link, engine, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
 
 
-def draft_view(config, cards, link, ranks, sequences, drafts, end):
-    """A draft step of `sequences` sequences on the slowest of the cards that draft."""
-    held = {"draft_bytes": draft_bytes(config, sequences), "drafts": drafts, "tokens": sequences * (1 + drafts),
-            "hidden": config.hidden, "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
-    views = [_on_card(card, link, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
+def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume.ENGINE, packed=1):
+    """A draft step of `sequences` sequences on the slowest of the cards that draft; it reads `packed` times ours."""
+    held = {"draft_bytes": packed * draft_bytes(config, sequences), "drafts": drafts, "hidden": config.hidden,
+            "tokens": sequences * (1 + drafts), "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
+    views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
 

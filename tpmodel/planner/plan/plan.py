@@ -44,7 +44,11 @@ def make(ask):
     words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
         words += _hint(ask)
-    command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits else ""
+    other = assume.other_engine(ask.engine)
+    if other:
+        words += (f" {other.name} counts its memory by rules of its own: memory and context are those of "
+                  f"{assume.ENGINE}, and there is no line for it.")
+    command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
     peer = _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None
     return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival,
                 peer)

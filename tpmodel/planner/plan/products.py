@@ -34,7 +34,7 @@ def work(config, card, share, ranks, job, kept, end):
             dense, sparse = (dense, sparse + seconds) if drawn else (dense + seconds, sparse)
             read += touched(module, job.tokens) * share * kept / ranks if drawn else 0
     layers = share * len(config.order)
-    experts_s = roof_s(card, read, sparse, end) + layers * ROUTING_S[2 - end] if read else 0
+    experts_s = roof_s(card, read, sparse, end, job.engine) + layers * ROUTING_S[2 - end] if read else 0
     return Work(dense, experts_s, read, floor_s(card, PRODUCTS * layers, end))
 
 
@@ -50,9 +50,9 @@ def expert_tokens(tokens, drawn, end):
     return passes.expert_tokens(tokens, drawn, 1 - (1 - drawn) ** tokens, TILE_TOKENS[2 - end])
 
 
-def roof_s(card, read_bytes, compute_s, end):
+def roof_s(card, read_bytes, compute_s, end, engine=assume.ENGINE):
     """The roofline of the experts on one card."""
-    achieved, hides = (assume.of_card(card, name) for name in ("achieved_frac", "unhidden_frac"))
+    achieved, hides = assume.achieved_number(engine, card), assume.of_card(card, "unhidden_frac")
     read_s = passes.weight_read_s(read_bytes, 1, card.memory_bytes_per_s, achieved.base_range[end])
     return passes.roofline_s(read_s, compute_s, hides.base_range[2 - end])
 

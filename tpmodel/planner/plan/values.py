@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from . import drafts
 from .assume import CHUNK_TOKENS, ENDS, MID
 
 PARTS = ("decode", "prefill")
@@ -36,6 +37,8 @@ class Ask:
     slot: str = None
     quant: str = None
     weights_gib: float = None
+    accepted_per_draft: float = None
+    acceptance_length: float = None
 
     @property
     def batch_tokens(self):
@@ -173,4 +176,5 @@ class Plan:
             "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "link_name": self.machine.link.name,
             "other_links": list(self.machine.other_links), "with_peer_access": self.with_peer_access,
-            "verdict": self.verdict, "refused": list(self.refused), "assumptions": list(self.assumptions)}
+            "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),
+            "assumptions": list(self.assumptions)}

@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
-from . import assume, one_pass, partition, placement, uneven, users
+from . import assume, drafts, one_pass, partition, placement, uneven, users
 from .values import Speed, Way
 
 def candidates(config, machine, setting, ask):
@@ -27,8 +27,8 @@ def candidates(config, machine, setting, ask):
 def jobs(setting, placed, ask, context_tokens, prompt_tokens):
     """{decode, prefill: the Job} of the fullest replica of a way."""
     batch = placed.share(ask.batch)
-    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp),
-            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens)}
+    return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
+            "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
 
 
 def way(config, machine, setting, ask, kind, layers=None):
@@ -66,14 +66,13 @@ def way(config, machine, setting, ask, kind, layers=None):
 def _with_speeds(config, link, setting, ask, made):
     """The Way with its speeds, where it fits, and what it gives to many users."""
     placed, at = made.placement, made.context_tokens
-    accepted = assume.ACCEPTANCE if ask.acceptance is None else (ask.acceptance,) * len(assume.ENDS)
-    confirmed = [round_tokens(ask.mtp, chance) for chance in accepted]
+    confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
     if made.fits:
         tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
         work = jobs(setting, placed, ask, at, tokens).values()
         decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
         made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
                        prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
-    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp)
+    step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     most = placement.most(config, placed, setting, made.memories, max(1, at))
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))

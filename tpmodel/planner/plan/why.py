@@ -3,7 +3,7 @@
 from ...formula.units import fixed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
-from . import assume, one_pass, ways
+from . import assume, drafts, one_pass, ways
 
 SHOWN = 6  # significant digits
 BLOCK_RULES = "the engine's own block rules: the longest sequence that the pool holds"
@@ -50,7 +50,7 @@ def _views(plan):
     decode, prompt = view(jobs["decode"], best.decode), view(jobs["prefill"], best.prefill)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
     if ask.mtp or ask.batch > 1:
-        chance = assume.ACCEPTANCE[assume.MID] if ask.acceptance is None else ask.acceptance
+        chance = drafts.chances(ask)[assume.MID]
         draft_s = best.decode.terms["drafts"][assume.MID] / ask.mtp if ask.mtp else 0
         decode = decode.extended(drafts=ask.mtp, acceptance_frac=chance).given(draft_s=draft_s)
         decode = decode.sourced(draft_s="the draft layer and the head, read once a draft")
