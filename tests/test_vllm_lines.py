@@ -15,6 +15,7 @@ from vllm_standins import Card
 
 from tpmodel.catalog.gpus import gpu
 from tpmodel.planner.engine.starts import capability
+from tpmodel.planner.plan import build
 from tpmodel.planner.plan.line import CACHE_FLAGS
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
@@ -42,6 +43,15 @@ REFUSED = [
      "FLASH_ATTN_MLA: [kv_cache_dtype not supported], FLASHMLA: [kv_cache_dtype not supported]"),
     ("deepseek-v3", ["h100-sxm"] * 32, "tp", {}, "build",
      "Weight input_size_per_partition = 576 is not divisible by weight quantization block_k = 128."),
+]
+
+# Builds and cards that the plan refuses; vLLM is asked with a line of our own.
+NO_BUILD = [
+    ("gpt-oss-20b", ["t4"], {}, "config", "Minimum capability: 80. Current capability: 75."),
+    ("qwen3-8b", ["v100-pcie-32gb"], dict(quant="awq"), "config", "Minimum capability: 75. Current capability: 70."),
+    ("qwen3-8b", ["v100-pcie-32gb"], dict(quant="fp8"), "config", "Minimum capability: 75. Current capability: 70."),
+    ("qwen3-32b", ["rtx-3090"] * 16, dict(quant="awq"), "build", "is not aligned with the quantized weight shape"),
+    ("qwen3-8b", ["rtx-3090"] * 3, dict(quant="awq"), "config", "must be divisible by tensor parallel size (3)"),
 ]
 
 EIGHT = "qwen3-8b", ["h200"], "one", {}
@@ -124,6 +134,23 @@ SAME = [
     ("deepseek-v3", ["a100-80gb"] * 16, "tp", {}),
     ("nemotron-3-embed-8b", [TI] * 2, "pp", dict(layers=(20, 14))),
     ("nemotron-3-embed-8b", ["rtx-4090"], "one", {}),
+    ("qwen3-8b", ["t4"], "one", dict(quant="awq", context=8192)),
+    ("qwen3-32b", ["rtx-3090"] * 2, "tp", dict(quant="awq")),
+    ("qwen3-32b", ["rtx-3090"] * 2, "pp", dict(quant="gptq")),
+    ("qwen3-30b-a3b", ["rtx-4090"], "one", dict(quant="awq")),
+    ("qwen3-30b-a3b", ["rtx-3090"] * 2, "tp", dict(quant="fp8")),
+    ("qwen3-8b", ["rtx-2080-ti"] * 2, "tp", dict(quant="fp8", context=16384)),
+    ("qwen3-32b", ["rtx-5090"] * 2, "tp", dict(quant="fp8-block")),
+    ("qwen3-32b", ["h100-nvl"], "one", dict(quant="fp8-block", repository="Qwen/Qwen3-32B-FP8", weights_gib=31.5)),
+    ("qwen3-32b", ["rtx-5090"], "one", dict(quant="nvfp4", context=16384)),
+    ("qwen3-30b-a3b", ["rtx-5090"] * 2, "pp", dict(quant="nvfp4")),
+    ("qwen3-8b", ["rtx-4090"], "one", dict(quant="mxfp4")),
+    ("qwen3-8b", ["t4"], "one", dict(quant="mxfp4", context=8192)),
+    ("qwen3-30b-a3b", ["rtx-5090"], "one", dict(quant="mxfp4")),
+    ("qwen3.5-27b", ["rtx-5090"] * 2, "tp", dict(quant="mxfp4", context=32768, batch=2)),
+    ("qwen3.5-27b", ["rtx-5090"] * 2, "tp", dict(quant="fp8", context=32768, batch=2, text_only=True, mtp=1)),
+    ("qwen3.5-27b", ["rtx-3090"] * 2, "tp", dict(quant="awq", context=32768, batch=2, text_only=True)),
+    ("qwen3.8-27b-nvfp4", ["rtx-4090-48gb"], "one", dict(max_num_seqs=4, max_num_batched_tokens=4096, text_only=True)),
 ]
 
 # Good lines, altered by hand: the setting, what in its line (None: at its end) is replaced by what, and the refusal.
@@ -181,7 +208,9 @@ def asked(made, folders, line=None, count=None):
     placed, folder = made.best.placement, folders / made.ask.model
     pool_bytes = max(0.0, min(memory["kv_pool_bytes"] for memory in made.best.memories))
     pools = [pool_bytes] * (len(placed.layers) if placed.kind == "pp" else 1)
-    return vllm_lines.said(line or made.command, vllm_folders.write(made.ask.model, folder), card(made, count), pools)
+    ready = made.ask.quant if build.loading(made.ask) is None else None
+    written = vllm_folders.write(made.ask.model, folder / (ready or "plain"), ready)
+    return vllm_lines.said(line or made.command, written, card(made, count), pools)
 
 
 def counted(pool):
@@ -214,6 +243,21 @@ def test_what_the_plan_refuses_vllm_refuses_too(folders, setting):
         made = plan_of(model, gpus[::2], way, {})
         line = made.command.replace(f"size {len(gpus) // 2}", f"size {len(gpus)}")
     found = asked(made, folders, line, len(gpus))
+    assert found.get("step") == step and words in found["refused"], (line, found)
+
+
+@pytest.mark.parametrize("setting", NO_BUILD, ids=str)
+def test_a_build_that_the_plan_refuses_vllm_refuses_too(folders, setting):
+    model, gpus, fields, step, words = setting
+    with pytest.raises(ValueError, match="is not accepted"):
+        make(Ask(model, tuple(gpus), "tp" if len(gpus) > 1 else "one", **fields))
+    one, ask = gpu(gpus[0]), Ask(model, tuple(gpus), **fields)
+    ready = None if build.loading(ask) else ask.quant
+    folder = vllm_folders.write(model, folders / model / (ready or "plain"), ready)
+    loaded = " ".join(build.flags(ask))
+    line = f"vllm serve {model} --max-model-len 4096 --tensor-parallel-size {len(gpus)} {loaded}"
+    sm = divmod(round(10 * capability(one)), 10)
+    found = vllm_lines.said(line, folder, Card(one.name, sm, int(one.vram_bytes), len(gpus)), [8 * 2**30])
     assert found.get("step") == step and words in found["refused"], (line, found)
 
 

@@ -27,10 +27,20 @@ def built_as(name):
     return ("pooling", "MistralForEmbedding") if own == ["Ministral3Model"] else ("generate", architecture(name))
 
 
-def write(name, folder):
-    """The folder, with the shape's config.json in it."""
-    fields = dict(shapes()[name])
-    if "quantization_config" in fields:
+BUILDS = {  # the quantization_config of a ready build, in full
+    "awq": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": True, "version": "gemm",
+            "modules_to_not_convert": ["visual", "mtp"]},
+    "gptq": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": False, "sym": True},
+    "nvfp4": {"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16,
+              "ignore": ["lm_head", "*visual*", "mtp*"]},
+    "fp8-block": {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic"},
+}
+
+
+def write(name, folder, quant=None):
+    """The folder, with the shape's config.json in it; of a ready build in a format, with that."""
+    fields = dict(shapes()[name]) | ({"quantization_config": BUILDS[quant]} if quant else {})
+    if "quantization_config" in fields and not quant:
         fields["quantization_config"] = quantization(fields)
     fields = {"architectures": [architecture(name)], "sliding_window": None} | fields  # or Mistral's class has a window
     if fields["model_type"] == "qwen3_5":  # a text model beside a vision tower

@@ -44,10 +44,11 @@ def by_name(text):
 
 def _named(text):
     words = lambda name: set(re.findall("[a-z0-9]+", name.lower()))
+    found = []
     for card in gpus().values():
         for alias in card.said["aliases"]:
             differs = words(text) ^ words(alias)
             sizes = sum(word[0].isdigit() for word in differs)
             if sizes < 2 and all(map(ASIDE.fullmatch, differs)):  # two sizes are two cards
-                return card
-    return None
+                found.append((len(differs), card))
+    return min(found, key=lambda pair: pair[0], default=(0, None))[1]  # the first of those that differ least
