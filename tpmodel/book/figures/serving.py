@@ -2,7 +2,7 @@
 
 from ...catalog.links import link
 from ...formula import ops
-from ...formula.units import GB, MS, US
+from ...formula.units import GB, MS
 from ...planner.engine.versions import Setting
 from ...planner.evidence.articles import GPU, PLAIN
 from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
@@ -16,7 +16,6 @@ from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU,
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
 MOST_DRAFTS = 8
-MOST_START_S = 200 * US  # that a slider offers
 DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES  # of one draft, before the split
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
@@ -32,16 +31,6 @@ RECIPES = PASS | {
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "attention_s")
 
 undrafted = holding(drafts=0.0)  # the same without drafts: a plain decode step
-
-
-def _stays_early(v):
-    """Whether even the message of the most drafts goes by the first protocol: its flags cost less than a late start."""
-    most = holding(drafts=float(MOST_DRAFTS))(v)
-    late_s = most.bulk_latency_s - most.allreduce_latency_s - most.allreduce_wire_bytes / most.link_bytes_per_s
-    return ops.maximum(late_s, v.allreduce_latency_s - MOST_START_S) >= 0
-
-
-EARLY = note(_stays_early, "it decides nothing: all of these messages go by the first protocol")
 
 
 def _drafts(silent=()):
@@ -190,11 +179,11 @@ def speculation():
             *_drafts()[::-1],
             slider("gap_s", "Wait of the engine, a step or a round", 0, 60, COUNTED["gap_s"], "ms", step=0.5),
             latency(COUNTED["allreduce_latency_s"]),
-            slider("bulk_latency_s", "Start of the link's bulk protocol", 1, MOST_START_S / US,
-                   SHM["bulk_latency_s"] / US, "µs", silent=EARLY),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
             *_machine()),
-        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,
+        presets={AS_COUNTED: {}},
+        constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1, "bulk_latency_s": SHM["bulk_latency_s"]},
+        given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(
             Curve("free", "drafts", samples, lambda v: v.plain_tokens_per_s * v.round_tokens, "gray",

@@ -150,4 +150,4 @@ def check(kind, path):
                   "failed": failed, "median_abs_error_frac": errors[len(errors) // 2] if errors else None,
                   "worst_abs_error_frac": errors[-1] if errors else None, **import_module(
                       ".spread", __package__).spread(gate, lines),
-                  **(module.summary(rows, lines) if hasattr(module, "summary") else {})}
+                  **(module.summary(rows) if hasattr(module, "summary") else {})}

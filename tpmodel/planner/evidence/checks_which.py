@@ -32,7 +32,7 @@ def rows(columns, lines):
     return [row if row.status == "skipped" else replace(row, status=side(row)) for row in found]
 
 
-def summary(found, _lines):
+def summary(found):
     """{"right_frac": share of the rows that count and could be compared whose faster way is the measured one}."""
     sides = [row.status == "ok" for row in found if row.use in COUNTED and row.status != "skipped"]
     return {"right_frac": sum(sides) / len(sides) if sides else None}

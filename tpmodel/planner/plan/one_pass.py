@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from ...formula.view import View
-from ...formula.vocabulary import NAMES
 from ...formulas import passes, pipeline
 from ..engine.memory import FULL
 from . import assume, products, wire
@@ -229,16 +228,6 @@ def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume
     views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
-
-
-def at_end(link, end):
-    """The link with one end of its ranges as all that is known of it."""
-    share = wire.step_share(link)
-    numbers = link.numbers | ({"in_step_frac": share} if share else {})
-    return replace(link, numbers={
-        name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
-                      unit=NAMES[name].unit, low=None, high=None, kind="computed")
-        for name, number in numbers.items()})
 
 
 def handover_s(link, message, end):

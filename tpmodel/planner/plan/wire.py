@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ...catalog.assumptions import assumed
+from ...formula.vocabulary import NAMES
 from ...formulas import collectives
 
 
@@ -60,6 +61,16 @@ def in_step(link):
     said = replace(start, low=low, value=mid, high=high, unit="s", kind="computed",
                    source=f"{start.source}; x {share.value:g} in a graph ({share.kind}: {share.source})")
     return replace(link, numbers=link.numbers | {"allreduce_latency_s": said})
+
+
+def at_end(link, end):
+    """The link with one end of its ranges as all that is known of it."""
+    share = step_share(link)
+    numbers = link.numbers | ({"in_step_frac": share} if share else {})
+    return replace(link, numbers={
+        name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
+                      unit=NAMES[name].unit, low=None, high=None, kind="computed")
+        for name, number in numbers.items()})
 
 
 def allreduce_s(link, message_bytes, ranks, end):
