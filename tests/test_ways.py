@@ -13,6 +13,7 @@ from tpmodel.planner.plan import one_pass, partition, placement, uneven
 from tpmodel.planner.plan.machine import machine, model
 from tpmodel.planner.plan.plan import make, plan
 from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.plan.why import why
 from tpmodel.planner.shapes.models import find_config
 
 FOUR = ["rtx-3090"] * 4
@@ -81,6 +82,13 @@ def test_copies_of_experts_are_servers_of_their_own():
     found = plan("gpt-oss-20b", ["rtx-4090"] * 2, "replicas")
     assert "--data-parallel" not in found["command"]
     assert any("start the line 2 times" in said for said in found["assumptions"])
+
+
+def test_why_gives_the_rate_of_every_way_and_batch():
+    for way, batch, more in (("one", 8, {}), ("tp2xpp2", 1, {}), ("tp2xpp2", 8, {}), ("replicas2xtp2", 8, {}),
+                             ("pp+offload", 2, {"cpu_offload_gib": 2})):
+        made = make(Ask("llama-3.1-8b", tuple(FOUR), way, context=4096, batch=batch, **more))
+        assert why(made, "decode_tokens_per_s")["value"] == pytest.approx(made.best.rate("decode")), (way, batch)
 
 
 def test_the_line_of_a_mixed_way():

@@ -1,7 +1,8 @@
 """Two ways to run a model on one machine, as people measured them against each other: which is faster, and by how much.
 
 Read are the columns that describe the setting and the two ways, never a value. A row counts as right where the middle
-of the model has the same way ahead. Streams that are not told are as many as fit: more of them queue.
+of the model has the same way ahead. Streams that are not told are as many as fit: more of them queue, and no column
+tells a limit of the engine's own.
 """
 
 import re
@@ -70,7 +71,8 @@ def _arm(line, way):
 
 def _jobs(line, placed, setting, batch, context):
     """The work of a row: its prompt; or a step of its streams; or, where a decode row has a prompt, both."""
-    engine, drafts = line.text("engine"), line.number("drafts", 0, most=MOST_DRAFTS)
+    engine = f"{line.text('engine')} {line.text('engine_version')}".strip()
+    drafts = line.number("drafts", 0, most=MOST_DRAFTS)
     prompt = line.number("prompt_tokens", 0, most=MOST_TOKENS)
     streams, chunk = placed.share(batch), int(assume.of_engine("chunk_tokens", engine).base)
     jobs = []

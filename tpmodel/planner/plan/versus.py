@@ -45,8 +45,8 @@ class Ratio:
 
 
 def compare(a, b):
-    """The Ratio of a's speed to b's. Links that differ stand each at an end of its own; all else is shared."""
-    ends, shared = range(len(ENDS)), a.link.key == b.link.key
+    """The Ratio of a's speed to b's. Links of two kinds stand each at an end of its own; all else is shared."""
+    ends, shared = range(len(ENDS)), _kind(a.link) == _kind(b.link)
     first, second = _seconds(a), _seconds(b)
     found = {(i, j, cards, wait): b_s / a_s * a.tokens / b.tokens
              for i, j, cards, wait in product(ends, repeat=4) if i == j or not shared
@@ -60,6 +60,11 @@ def compare(a, b):
 
     turned = tuple(name for name, own in places.items() if turns(own))
     return Ratio(min(found.values()), found[(MID,) * 4], max(found.values()), turned)
+
+
+def _kind(link):
+    """What two links share that differ in their slots only."""
+    return link.said.get("transport", link.key)
 
 
 def _seconds(arm):

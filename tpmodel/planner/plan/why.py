@@ -29,7 +29,7 @@ def _views(plan):
 
     def of_all_sequences(v):
         """what a round confirms, of all sequences together"""
-        return ask.batch * v.confirmed_tokens_per_s
+        return ask.batch * (v.confirmed_tokens_per_s if ask.mtp else 1 / v.pass_s)
 
     memory = min(best.memories, key=lambda memory: memory["kv_pool_bytes"])
     card = next(card for card in plan.machine.cards if card.key == memory["name"])
@@ -49,11 +49,12 @@ def _views(plan):
     jobs = ways.jobs(setting, best.placement, ask, best.context_tokens, tokens)
     decode, prompt = view(jobs["decode"], best.decode), view(jobs["prefill"], best.prefill)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
-    if ask.mtp or ask.batch > 1:
+    if ask.mtp:
         chance = drafts.chances(ask)[assume.MID]
-        draft_s = best.decode.terms["drafts"][assume.MID] / ask.mtp if ask.mtp else 0
+        draft_s = best.decode.terms["drafts"][assume.MID] / ask.mtp
         decode = decode.extended(drafts=ask.mtp, acceptance_frac=chance).given(draft_s=draft_s)
         decode = decode.sourced(draft_s="the draft layer and the head, read once a draft")
+    if ask.mtp or ask.batch > 1:
         decode = decode.derived(decode_tokens_per_s=of_all_sequences)
     return [decode, prompt, room]
 
