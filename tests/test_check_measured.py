@@ -24,11 +24,11 @@ DATA = resources.files("tpmodel.planner.evidence") / "data"
 MEASURED = {"comm": ("time_s", "algbw_bytes_per_s"), "decode": ("tokens_per_s",), "prefill": ("tokens_per_s", "ttft_s")}
 BOOKS = ("use", "group", "note", "source")
 # rows inside, of, bound on the median error
-GATE = {"comm": (141, 150, 0.19), "decode": (68, 72, 0.10), "prefill": (43, 45, 0.28)}
+GATE = {"comm": (141, 150, 0.19), "decode": (66, 69, 0.10), "prefill": (43, 45, 0.28)}
 TABLES = {kind: list(csv.DictReader((DATA / f"{kind}_cases.csv").read_text().splitlines())) for kind in GATE}
 KNOWN = {line["id"]: line for lines in TABLES.values() for line in lines}
 MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536 C12a/131072 C12a/262144
-                C30/2048 D215 D52 D89 OD13 F34 F35""".split())
+                C30/2048 D215 D52 OD13 F34 F35""".split())
 # bytes of Qwen's 48 states with their convolutions, read and written
 STATES_READ = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2)
 # llama.cpp on an RTX 5060 Ti: a step, and cycles of each of 64 layers
@@ -77,8 +77,8 @@ def test_as_many_gate_rows_lie_inside_as_are_known_to(kind):
     rows, summary = checks.check(kind, DATA / f"{kind}_cases.csv")
     inside, gate, median = GATE[kind]
     assert summary["gate"] == gate and summary["ok"] >= inside and summary["skipped"] == 0
-    letter = kind[0].upper().replace("P", "F")
-    assert {r.id for r in rows if r.use == "gate" and r.status == "miss"} == {n for n in MISSES if n.lstrip("O")[0] == letter}
+    letter, missed = kind[0].upper().replace("P", "F"), {r.id for r in rows if r.use == "gate" and r.status == "miss"}
+    assert missed == {name for name in MISSES if name.lstrip("O")[0] == letter}
     assert summary["median_abs_error_frac"] < median
     assert all(r.note if r.predicted is None else r.low <= r.predicted <= r.high for r in rows)
 
