@@ -28,6 +28,8 @@ def run(*arguments):
     ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("qwen3-4b", 4.02),
     ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55),
     ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7),
+    ("qwen2.5-1.5b", 1.54), ("deepseek-r1-distill-qwen-1.5b", 1.78), ("qwen3-coder-480b-a35b", 480.15),
+    ("codellama-34b", 33.74), ("glm-4.6", 356.8),
     ("qwen3-14b", 14.77), ("qwen3-1.7b", 1.72), ("qwen3-0.6b", 0.596), ("qwen3-235b-a22b", 235.09),
     ("qwen3-next-80b-a3b", 79.67), ("qwen3.5-35b-a3b", 35.5), ("qwen3.5-9b", 9.2), ("qwen2.5-7b", 7.62),
     ("qwen2.5-14b", 14.77), ("qwen2.5-72b", 72.71), ("qwen2.5-3b", 3.09), ("llama-2-7b", 6.74),
