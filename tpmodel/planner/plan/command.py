@@ -30,10 +30,19 @@ def run(args):
 def _lines(found, args, made):
     """The plan as lines of text."""
     yield found["verdict"]
+    told = []
     for gpu in found["gpus"]:
         gib = {name: f"{gpu[f'{name}_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
         yield ("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; "
                "left for the cache {kv_pool} GiB".format(**gpu, **gib))
+        yield from map(_part, gpu["parts"] if args.explain and gpu["parts"] not in told else ())
+        told.append(gpu["parts"])
+    log, gib = found["log"], lambda sizes: " / ".join(f"{size / 2**30:.2f}" for size in dict.fromkeys(sizes))
+    if found["fits"]:
+        yield (f"  vLLM's log: Model loading took {gib(log['model_loading_bytes'])} GiB; "
+               f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
+               f"GPU KV cache size {log['kv_cache_tokens']:,.0f} tokens ({log['num_blocks']:,.0f} blocks), "
+               f"maximum concurrency for {log['max_model_len']:,} tokens {log['max_concurrency']:.2f}x")
     prompts = "documents" if found["runner"] == "pooling" else "prefill of one prompt"
     together = f" of {args.batch} sequences together" if args.batch > 1 else ""
     for at, part in ((f"decode{together} at {found['context_tokens']:,} tokens", found["decode"]),
@@ -52,9 +61,23 @@ def _lines(found, args, made):
     yield from (f"  left out: {refusal}" for refusal in found["refused"])
     if len(inputs.counted(args.gpu)) > 1:
         others = ", ".join(found["other_links"])
-        yield f"  link: {found['link']}" + (f" (your catalog also has {others})" if others else "")
+        yield "  link: {link}, {link_name}".format(**found) + (f" (your catalog also has {others})" if others else "")
+        peer = found["with_peer_access"]
+        if peer and peer["decode"]:
+            kind, speeds = peer["split"]["kind"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
+            yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
+            yield f"  which one it is: {peer['how_to_know']}"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
     yield from filter(None, [found["command"]])
+
+
+def _part(row):
+    """A part of the overhead as a line: its size, its range, what makes it smaller, where it is from."""
+    size, low, high = (row[name] / 2**30 for name in ("bytes", "low_bytes", "high_bytes"))
+    span = f" ({low:.2f} to {high:.2f})" if f"{low:.2f}" != f"{high:.2f}" else ""
+    less = f"; less with {row['less_with']}" if row["less_with"] else ""
+    held = f"{row['apart']}: " if row["apart"] else ""
+    return f"    {held}{row['name']} {size:.2f} GiB{span}{less} ({row['kind']}: {row['source']})"
 
 
 def add_arguments(command):
@@ -66,7 +89,12 @@ def add_arguments(command):
     add("--gpu", "name in the catalog, or as programs print it; once for each GPU, or 2x NAME", action="append")
     add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
     add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
-    add("--link", "name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...", default="shm")
+    add("--link", "shm (through host memory), p2p (peer access), oneshot, mailbox, staged, or a name in the catalog: "
+        "p2p-pcie4-x16, nvlink-h200, ... (default: shm, and p2p beside it)")
+    add("--host", "what the cards sit in, as it prints its processor or epyc-zen2, epyc-zen4, desktop, ...; 2x NAME "
+        "where they sit on both of its sockets (default: a wide range)")
+    add("--slot", "slot of the slower card: pcie4-x8, oculink, thunderbolt-4, ...; with the word shared where two "
+        "cards share one way up (default: at best the card's own)")
     add("--kv-dtype", "bf16, fp8, ... (default: what the build says)")
     add("--context", "tokens that must fit (default: as many as fit)", type=int)
     add("--util", "fraction of the memory that the engine may take", type=float, default=0.92)

@@ -1,6 +1,7 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
 import re
+from dataclasses import replace
 
 from ... import inputs
 from ...catalog import sourced
@@ -9,7 +10,7 @@ from ...catalog.links import link as find_link
 from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
-from . import drafts, partition
+from . import drafts, partition, places
 from .assume import ENGINE, ENGINES, other_engine
 from .build import build
 from .values import PARTS, Machine
@@ -57,7 +58,8 @@ def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
-    wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
+    here = places.place(ask.host, ask.slot, cards)
+    wire = needed(places.chosen(ask.link, here, cards, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
@@ -106,6 +108,8 @@ def model(ask):
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
+    if not ask.mtp and ask.weights_gib is None:  # vLLM loads the layer only where it drafts
+        config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
                            batch_tokens=ask.batch_tokens, pooling=pools(config))
