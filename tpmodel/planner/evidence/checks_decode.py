@@ -12,7 +12,7 @@ from ...formulas import speculation
 from ...inputs import counted
 from ..engine.memory import state_bytes, token_bytes
 from ..engine.versions import Refused, Setting
-from ..plan import assume, one_pass, products
+from ..plan import assume, one_pass, products, wire
 from ..plan import drafts as accepting
 from ..plan.values import Ask
 from ..shapes.models import by_name as model_by_name
@@ -72,7 +72,7 @@ def step_of(line, drafts=0, end=MIDDLE):
     if line.text("cuda_graphs", "yes") != "yes":
         raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    cards, link, engine = cards_of(line, ranks * stages), transports.of(line), engine_of(line)
+    cards, link, engine = cards_of(line, ranks * stages), wire.in_step(transports.of(line)), engine_of(line)
     depth, config = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), _shape(line, ranks * stages, drafts)
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
