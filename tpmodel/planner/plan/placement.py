@@ -174,9 +174,9 @@ def longest(config, placement, setting, found, batch=1):
     return int(pool(config, placement, setting, found, batch).fitting_tokens) if room else 0
 
 
-def most(config, placement, setting, found, tokens):
-    """The largest batch of so many tokens each that fits; 0 where not one sequence does."""
-    fits = lambda batch: longest(config, placement, setting, found, batch) >= tokens
+def most(config, placement, setting, memories, tokens):
+    """The largest batch of so many tokens each that fits beside what it takes itself; 0 where not one sequence does."""
+    fits = lambda batch: longest(config, placement, setting, memories(batch), batch) >= tokens
     return bisect_right(range(1, MOST_SEQUENCES + 1), False, key=lambda batch: not fits(batch))
 
 
