@@ -7,6 +7,7 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
+from ..engine import kernels
 from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
@@ -58,6 +59,8 @@ def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
+    if ask.kernel:
+        kernels.needed(ask.kernel, cards)
     here = places.place(ask.host, ask.slot, cards)
     wire = needed(places.chosen(ask.link, here, cards, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
@@ -102,6 +105,9 @@ def model(ask):
         raise inputs.refused("kv_dtype", ask.kv_dtype, said)
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
+    if ask.mtp > config.draft_layers > 0 and ask.mtp % config.draft_layers:
+        wanted = f"at most the {config.draft_layers} MTP layers of {ask.model}, or a multiple of them"
+        raise inputs.refused("mtp", ask.mtp, f"it must be {wanted}")
     if ask.batch > 1 and pools(config):
         raise inputs.refused("batch", ask.batch, f"{ask.model} decodes nothing: documents fill a pass by themselves")
     native = config.native_tokens or NATIVE_TOKENS
@@ -112,4 +118,5 @@ def model(ask):
         config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=ask.batch_tokens, pooling=pools(config))
+                           batch_tokens=ask.batch_tokens, pooling=pools(config),
+                           kernels=((ask.kernel,),) * 3 if ask.kernel else ())
