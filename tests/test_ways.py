@@ -84,6 +84,13 @@ def test_copies_of_experts_are_servers_of_their_own():
     assert any("start the line 2 times" in said for said in found["assumptions"])
 
 
+def test_of_three_cards_two_may_share_the_model_and_the_third_is_idle():
+    found = plan("qwen3-8b", FOUR[:3], context=8192)
+    assert found["split"] == {"kind": "tp", "layers": [36], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
+    assert "on the first 2 GPUs, the other is idle" in found["verdict"]
+    assert {"tp2", "one", "3 replicas"} <= {row["label"] for row in found["compared"]}
+
+
 def test_why_gives_the_rate_of_every_way_and_batch():
     for way, batch, more in (("one", 8, {}), ("tp2xpp2", 1, {}), ("tp2xpp2", 8, {}), ("replicas2xtp2", 8, {}),
                              ("pp+offload", 2, {"cpu_offload_gib": 2})):

@@ -30,6 +30,7 @@ class Placement:
     weights_bytes: tuple
     replicas: int = 1
     offloaded: tuple = (0.0,)  # bytes in main memory, of each GPU
+    idle: int = 0  # GPUs that hold nothing
 
     offloaded_bytes = property(lambda self: sum(self.offloaded), doc="In main memory, of all GPUs together.")
 
@@ -92,8 +93,8 @@ def place(config, cards, kind, layers=None):
             raise Refused(f"{no} the {kv} key/value heads of {config.name}, or be a multiple of them")
     stages, extra = split_layers(len(config.order), way.stages, way.layers), _extra(config)
     held = [(stage_bytes(config, way.stages, i, n) - extra) / way.ranks + extra for i, n in enumerate(stages)]
-    return Placement(way.kind, cards[:way.gpus], stages, way.ranks,
-                     tuple(one for one in held for _ in range(way.ranks)) * way.replicas, way.replicas)
+    each = tuple(one for one in held for _ in range(way.ranks)) * way.replicas
+    return Placement(way.kind, cards[:way.gpus], stages, way.ranks, each, way.replicas, idle=len(cards) - way.gpus)
 
 
 def reads(config, placement, tokens):

@@ -104,9 +104,9 @@ class Way:
 
     @property
     def label(self):
-        """In words: one, tp, tp with offload, pp with its layers, tp2 x pp with its layers, 2 replicas of tp2."""
+        """In words: one, tp or tp2 of more, tp with offload, pp 20,14, tp2 x pp 20,14, 2 replicas of tp2."""
         placed = self.placement
-        mixed = len(placed.layers) > 1 or placed.replicas > 1
+        mixed = len(placed.layers) > 1 or placed.replicas > 1 or placed.idle
         parts = [f"tp{placed.ranks}" if mixed else "tp"] * (placed.ranks > 1)
         parts += [f"pp {','.join(map(str, placed.layers))}"] * (len(placed.layers) > 1)
         words = " x ".join(parts)

@@ -19,7 +19,7 @@ def choose(tried, part):
     return max(level, key=lambda way: (way.holds_tokens, way.rate(part)))
 
 
-def sentence(best, tried, part, batch, cards, rival=None):
+def sentence(best, tried, part, batch, rival=None):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
     holds = f"{best.holds_tokens:,} tokens{f' for each of {batch} sequences' if batch > 1 else ''}"
     if not best.fits:
@@ -29,8 +29,10 @@ def sentence(best, tried, part, batch, cards, rival=None):
     said = "fits"
     if best.placement.offloaded_bytes:
         said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"
-    if len(best.memories) < cards:
-        said += f" on the first GPU alone, the {'others are' if cards > 2 else 'other is'} idle"
+    if best.placement.idle:
+        count = len(best.memories)
+        where = "GPU alone" if count == 1 else f"{count} GPUs"
+        said += f" on the first {where}, the {'others are' if best.placement.idle > 1 else 'other is'} idle"
     low, _, high = best.longest
     said += f": up to {holds}" + (f" ({low:,} to {high:,} by the overhead)" if low != high else "")
     said += _beside(best, tried, part, rival) + undecided(best, rival, part)
