@@ -7,7 +7,7 @@ import sympy
 
 from tpmodel.catalog.gpus import gpu
 from tpmodel.formulas import speculation
-from tpmodel.planner.evidence import checks, checks_decode, formats
+from tpmodel.planner.evidence import checks, checks_decode, formats, spread
 from tpmodel.planner.plan import assume
 from tpmodel.planner.plan.plan import plan
 
@@ -73,6 +73,28 @@ def test_a_step_of_unequal_cards_by_hand():
     even = checks_decode.step_of(checks.Cells(line)).full_read_s
     mine = checks_decode.step_of(checks.Cells(line | {"engine": "llama.cpp"})).full_read_s
     assert even == pytest.approx(1 / 960 + 1 / 360) and mine == pytest.approx(2 * (16 / 28 / 960 + 12 / 28 / 360))
+
+
+def test_a_row_under_a_power_limit_is_shown_and_not_counted(tmp_path):
+    head = "id,model,weight_read_gb,gpu,tp,pp,link,engine,spec_tokens,kv_dtype,power_limit_w,tokens_per_s,use\n"
+    line = "a,qwen3-8b,15.1,RTX 3090,1,1,none,vllm,0,bf16,{},20,gate\n"
+    (tmp_path / "t.csv").write_text(head + line.format("") + line.format("220"))
+    (free, held), summary = checks.check("decode", tmp_path / "t.csv")
+    assert free.status == held.status == "miss" and (free.use, held.use) == ("gate", "report")
+    assert "held to 220 W" in held.note and summary["gate"] == 1
+
+
+def test_width_coverage_and_bias_by_hand(tmp_path):
+    """Two sources, one of two rows: middle 10 and 20 % too fast, and 30 % too slow; ends half and twice the middle."""
+    row = lambda name, error: checks.Row(
+        name, "x", 1 + error, (1 + error) / 2, (1 + error) * 2, 1.0, error, True, "gate", "ok", "")
+    lines = [checks.Cells({"id": name, "source": f"https://github.com/me/{where}/issues/1", "engine": "vllm"})
+             for name, where in (("a", "one"), ("b", "one"), ("c", "two"))]
+    found = spread.spread([row("a", 0.1), row("b", 0.2), row("c", -0.3)], lines)
+    assert found["median_error_frac"] == 0.1 and found["median_width"] == 4 and found["inside_frac"] == 1
+    one, two = found["by"]["source"]["github.com/me/one"], found["by"]["source"]["github.com/me/two"]
+    assert one["median_error_frac"] == pytest.approx(0.15) == two["median_error_frac_without"]
+    assert one["median_error_frac_without"] == -0.3 and found["by"]["engine"]["vllm"]["rows"] == 3
 
 
 @pytest.mark.parametrize("text, size", [

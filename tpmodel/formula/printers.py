@@ -42,6 +42,22 @@ def latex_number(value):
     return f"{value:g}"
 
 
+def unguarded(node):
+    """(A tree as mathematics writes it, {condition as LaTeX: None}): without what keeps a program from a bad value.
+
+    A choice whose other end is 0 is its first end, under that condition; max(2, N) is N where N is at least 2.
+    """
+    found = [unguarded(arg) for arg in node.args]
+    args, held = tuple(arg for arg, _ in found), {words: None for _, more in found for words in more}
+    if node.value == "where" and (args[2].kind, args[2].value) == ("number", 0):
+        return args[1], {latex(args[0]): None} | held
+    if node.value == "maximum" and {arg.kind for arg in args} == {"number", "name"}:
+        least, name = sorted(args, key=lambda arg: arg.kind == "name")
+        sign = rf"\ge {latex(least)}" if least.value >= 1 else r"\gt 0"
+        return name, held | {f"{latex(name)} {sign}": None}
+    return Node(node.kind, node.value, args), held
+
+
 def latex(node):
     """`node` as LaTeX; a called formula prints as its symbol, with the arguments that differ from its own names."""
     kind, args = node.kind, node.args

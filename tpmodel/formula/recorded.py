@@ -89,9 +89,9 @@ class Formula:
         return f"{self.__name__}({', '.join(self.parameters)})"
 
     def latex(self, levels=1):
-        """`symbol = body`, one level of calls, or written out in full with levels="all"."""
-        body = self.tree if levels == 1 else substitute(self.tree, {})
-        return f"{NAMES[self.__name__].symbol} = {printers.latex(body)}"
+        """`symbol = body` and when it holds, one level of calls, or written out in full with levels="all"."""
+        body, held = printers.unguarded(self.tree if levels == 1 else substitute(self.tree, {}))
+        return r" \quad ".join([f"{NAMES[self.__name__].symbol} = {printers.latex(body)}", *(f"({it})" for it in held)])
 
     def _repr_latex_(self):
         return f"$\\displaystyle {self.latex()}$"
@@ -140,11 +140,19 @@ def solve(expression, name):
     return found[0]
 
 
-def solution_latex(expression, name):
-    """`symbol = expression` with the vocabulary's symbols, for a SymPy expression."""
-    import sympy
-    names = {free: NAMES[free.name].symbol for free in expression.free_symbols}
-    return f"{NAMES[name].symbol} = {sympy.latex(expression, symbol_names=names)}"
+class Solution:
+    """A SymPy expression for a vocabulary name: prints as `symbol = expression`, its text names what stands in it."""
+
+    def __init__(self, expression, name):
+        self.expression, self.name = expression, name
+
+    def __repr__(self):
+        return f"{self.name}({', '.join(sorted(free.name for free in self.expression.free_symbols))})"
+
+    def _repr_latex_(self):
+        import sympy
+        names = {free: NAMES[free.name].symbol for free in self.expression.free_symbols}
+        return f"$\\displaystyle {NAMES[self.name].symbol} = {sympy.latex(self.expression, symbol_names=names)}$"
 
 
 def _factors(node):

@@ -5,6 +5,7 @@ from .blocks import context_blocks
 from .card import card_memory
 from .context import context_budget
 from .decode import decode_time
+from .drafts import draft_steps
 from .linear import two_cuts
 from .link import link_protocols
 from .measured import decode_measured
@@ -13,14 +14,16 @@ from .prefill import message_time, prompt_time
 from .primer import allreduce_steps
 from .serving import alarm, speculation
 from .unequal import unequal_speeds
+from .unequal_lanes import unequal_lanes
 from .unequal_plan import unequal_map, unequal_memory
 
 ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
        unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, decode_measured,
-       allreduce_steps)
+       allreduce_steps, unequal_lanes, draft_steps)
 CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
             "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving",
             "speculation": "serving", "unequal-speeds": "unequal", "unequal-memory": "unequal",
             "unequal-map": "unequal", "context-blocks": "bytes", "module-bytes": "bytes", "link-protocols": "link",
-            "decode-measured": "measured", "allreduce-steps": "primer"}
+            "decode-measured": "measured", "allreduce-steps": "primer",
+            "unequal-lanes": "unequal", "draft-steps": "serving"}
 """Where each figure stands: its name -> the stem of its chapter."""

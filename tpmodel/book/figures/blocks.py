@@ -5,7 +5,8 @@ from ...formula.units import GIB
 from ...formulas import blocks as rules
 from ...planner.engine.versions import version
 from ...planner.evidence.articles import MODEL, OVERHEAD
-from ..live import Axes, Choice, Figure, Line, Table, bar, holding, quantity, rows, slider
+from ..live import Axes, Choice, Figure, Line, Table, bar, holding, rows, slider
+from .cells import AXES, cells
 from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, gpus, note, share
 
 STATE = next(layer.state for layer in CONFIG.order if layer.state)
@@ -47,12 +48,23 @@ ENDS = {words: holding(overhead_bytes=overhead) for words, overhead in OVERHEADS
 NO_ROOM = note(lambda v: ENDS["low"](v).pool_blocks < 1, "no memory is left for a block")
 
 
+CELLS, COUNTED_CELLS = cells((
+    ("state", "purple", "state", "state_end"), ("cache", "green", "cache", "cache_end"),
+    ("null", "gold", "null block", "null_end"), ("spare", "gray", "to spare", "spare_end"),
+    ("missing", "red", "missing", "missing_end")), "One cell: {per_cell:0} {several?block|blocks}, middle overhead")
+COUNTED_CELLS |= {
+    **{f"{part}_end": lambda v, end=end: ops.minimum(getattr(v, end), v.mid_blocks) for part, end in (
+        ("state", "fixed_blocks"), ("cache", "request_blocks"), ("null", "wanted_blocks"))},
+    "spare_end": "mid_blocks", "missing_end": lambda v: ops.maximum(v.mid_blocks, v.wanted_blocks),
+    "several": lambda v: ops.where(v.per_cell > 1, 1, 0)}
+
+
 def context_blocks():
     """The figure, live."""
     return Figure(
-        name="context-blocks", title="Will it start? Counted in blocks.",
-        caption="Bars: blocks of the pool, for a low, middle and high overhead. "
-                "The line: what one sequence of this context needs, and the null block.",
+        name="context-blocks", title="Will it start? Counted in blocks.", size=(4.6, 4.0),
+        caption="Cells: what one sequence of this context takes of the pool. Bars: the pool at a low, middle and high "
+                "overhead, beside the line of what is needed; the larger fills the axis.",
         controls=(
             Choice("card", "Memory of a GPU", CARDS | {f"{gib} GiB": {"vram_bytes": gib * GIB} for gib in (24, 32)},
                    NOMINAL, NO_ROOM),
@@ -67,17 +79,20 @@ def context_blocks():
                  AS_COUNTED: {"card": DRIVER, "weights_bytes": BUILD_GB, "engine": "vLLM 0.33"}},
         constants=HYBRID | {name: getattr(MODEL, name)
                              for name in ("kv_heads", "head_elements", "full_layers", "native_tokens")},
-        recipes=BLOCKS | {
+        recipes=BLOCKS | COUNTED_CELLS | {
             "longest_tokens": lambda v: ops.minimum(v.startable_tokens, v.native_tokens),
             "spare_blocks": lambda v: v.pool_blocks - v.wanted_blocks,  # below zero the engine refuses
             "starts": lambda v: ops.where(ENDS["mid"](v).spare_blocks < 0, 0, 1),
             **{f"{words}_tokens": lambda v, at=at: at(v).longest_tokens for words, at in ENDS.items()},
+            "most_blocks": lambda v: ops.maximum(ENDS["low"](v).pool_blocks, v.wanted_blocks),
+            "needed_frac": lambda v: v.wanted_blocks / v.most_blocks,
             "mid_blocks": lambda v: ENDS["mid"](v).pool_blocks},
-        axes=(Axes("blocks", xlim=(0, 400), ylim=(-2.6, 0.6), legend=2, yticks=tuple(
+        axes=(AXES, Axes(xlim=(0, 1.01), ylim=(-2.6, 0.6), xticks=((0, "0"),), yticks=tuple(
             (-i, f"{words}: {overhead / GIB:.1f} GiB") for i, (words, overhead) in enumerate(OVERHEADS.items()))),),
-        marks=(*(bar(f"pool-{words}", -i, 0, quantity("pool_blocks", at), "green", "" if i else "blocks of the pool")
+        marks=(*CELLS,
+               *(bar(f"pool-{words}", -i, 0, lambda v, at=at: at(v).pool_blocks / v.most_blocks, "green", axes=1)
                  for i, (words, at) in enumerate(ENDS.items())),
-               Line("needed", "wanted_blocks", -2.6, "wanted_blocks", 0.6, "red", "needed", dashed=True)),
+               Line("needed", "needed_frac", -2.6, "needed_frac", 0.6, "red", dashed=True, axes=1)),
         readouts={
             "verdict": "{starts?Refused|Starts} at the middle overhead: "
                        "{request_blocks:0} blocks and the null block needed, {mid_blocks:0} there.",

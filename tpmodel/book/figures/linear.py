@@ -13,10 +13,10 @@ WIDEST, TALLEST = 225.0, 62.0  # the most that W takes of it
 LEFT, GAP, STRIP, STACK = 62.0, 7.0, 12.0, 32.0  # left edge of W; distance of x and y; one strip; all strips together
 COLUMNS_TOP, ROWS_TOP = 234.0, 98.0  # upper edge of W
 STRIP_LEFT = LEFT - GAP - STRIP
-BYTES = (1e2, 1e10)
 RECIPES = {
     "message_bytes": lambda v:
         v.extended(hidden=v.out_elements, element_bytes=v.activation_bytes).allreduce_payload_bytes,
+    "most_bytes": lambda v: ops.maximum(v.shard_bytes, v.allreduce_wire_bytes),
     "own_rows": lambda v: v.in_elements / v.ranks,
     "own_columns": lambda v: v.out_elements / v.ranks,
     "uneven_rows": lambda v: ops.where(ops.floor(v.own_rows) < v.own_rows, 1, 0),
@@ -75,16 +75,17 @@ def _words():
             (2.0, "shard", "shard_bytes", "blue", "stays: {shard_bytes/MIB:2} MiB of weights on each GPU"),
             (1.0, "gather", "gather_wire_bytes", "red", "columns: {gather_wire_bytes:0} B, if y must be gathered"),
             (0.0, "sum", "allreduce_wire_bytes", "red", "rows: {allreduce_wire_bytes:0} B to add up y")):
-        yield bar(name, row, BYTES[0], size, color, axes=1, thickness=0.3)
-        yield Label(f"bar-{name}", 1.15 * BYTES[0], row + 0.42, words, align="left", axes=1)
+        share = lambda v, size=size: getattr(v, size) / v.most_bytes
+        yield bar(name, row, 0, share, color, axes=1, thickness=0.3)
+        yield Label(f"bar-{name}", 0, row + 0.42, words, align="left", axes=1)
 
 
 def two_cuts():
     """Figure 1, live."""
     return Figure(
         name="two-cuts", title="Two ways to cut a weight matrix.", size=(4.6, 5.5),
-        caption="y = xW, one colour a GPU. Below, on a log scale: the bytes that stay on a GPU, "
-                "and those that it sends for one token.",
+        caption="y = xW, one colour a GPU. Below, from zero: the bytes that stay on a GPU, and those that it sends "
+                "for one token. The longest fills the axis.",
         controls=(
             gpus(),
             slider("in_elements", "Input size: rows of W", 512, 32768, MODEL.hidden, step=512, whole=True),
@@ -93,7 +94,7 @@ def two_cuts():
         presets={"article 1: the gate matrix of Qwen3.8-27B, two GPUs": {}},
         constants={"tokens": 1, "activation_bytes": MODEL.element_bytes}, recipes=RECIPES,
         axes=(Axes(xlim=(0, WIDTH), ylim=(0, HEIGHT), bare=True, height=2.5),
-              Axes("bytes", xlim=BYTES, ylim=(-0.35, 2.75), xlog=True, yticks=((-0.35, ""),))),
+              Axes(xlim=(0, 1.01), ylim=(-0.35, 2.75), bare=True)),
         marks=(*_drawing(), *_words()),
         readouts={
             "shard": "{shard_bytes/MIB:2} MiB on each GPU, whichever way W is cut.",

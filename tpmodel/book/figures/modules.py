@@ -1,5 +1,6 @@
 """Where every byte of a build goes: its modules, what a decode step reads of each, and each GPU's share."""
 
+from ...formula import ops
 from ...planner.shapes.models import find_config
 from ..live import Axes, Choice, Figure, Table, bar
 from .options import gpus
@@ -13,9 +14,8 @@ ROWS = {  # a row of the figure: the modules of a build that it adds up
     "FFN": ("mlp", "shared_experts", "router", "bias"), "experts": ("experts",), "attention": ("attention",),
     "state layers": ("state",), "output head": ("head",), "embedding": ("embedding",), "vision tower": ("vision",),
     "MTP layer": ("mtp",)}
-BARS = (("size", "row{}_bytes/GB", "gray", "held, not read", 0.62),
-        ("read", "row{}_read_bytes/GB", "blue", "read for each token", 0.36))
-LIMITS_GB = (0.05, 200)
+BARS = (("size", "row{}_bytes", "gray", "held, not read", 0.62),
+        ("read", "row{}_read_bytes", "blue", "read for each token", 0.36))
 
 
 def sizes(name):
@@ -28,21 +28,30 @@ def sizes(name):
     return found | {"build_bytes": config.weights_bytes, "build_read_bytes": config.read_bytes}
 
 
+def _most(v):
+    """The largest part."""
+    found = v.row0_bytes
+    for i in range(1, len(ROWS)):
+        found = ops.maximum(found, getattr(v, f"row{i}_bytes"))
+    return found
+
+
 def module_bytes():
     """The figure, live."""
     return Figure(
         name="module-bytes", title="Where every byte goes.", size=(4.6, 3.2),
         caption="Each row is a part of the model: what it takes, and of that, what one decode step reads. "
-                "Mind the log scale.",
+                "The largest fills the axis.",
         controls=(Choice("build", "Build", {words: sizes(name) for words, name in BUILDS.items()},
                          "Qwen3.8-27B, NVFP4 (article 1)"), gpus()),
         recipes={
             "own_bytes": lambda v: v.build_bytes / v.ranks,
-            "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes},
-        axes=(Axes("GB, all GPUs", xlim=LIMITS_GB, ylim=(0.6 - len(ROWS), 0.6), xlog=True, legend=2,
-                   xticks=((0.1, "0.1"), (1, "1"), (10, "10"), (100, "100")),
+            "most_bytes": _most, "read_percent": lambda v: 100 * v.build_read_bytes / v.build_bytes},
+        axes=(Axes("of the largest part", xlim=(0, 1.01), ylim=(0.6 - len(ROWS), 0.6), legend=2,
+                   xticks=((0, "0"), (1 / 2, "half"), (1, "all")),
                    yticks=tuple((-i, words) for i, words in enumerate(ROWS))),),
-        marks=tuple(bar(f"{name}-{i}", -i, LIMITS_GB[0], size.format(i), color, "" if i else label, thickness)
+        marks=tuple(bar(f"{name}-{i}", -i, 0, lambda v, size=size.format(i): getattr(v, size) / v.most_bytes, color,
+                        "" if i else label, thickness)
                     for name, size, color, label, thickness in BARS for i in range(len(ROWS))),
         readouts={
             "total": "{build_bytes/GB:2} GB of weights, {own_bytes/GIB:2} GiB on each GPU",

@@ -80,8 +80,8 @@ def _draw_mark(gid, mark, view, axes, pair):
         pair.plot(x, y, color=color, linewidth=1.8, linestyle=style, marker=_head(x, y) if mark.arrow else None,
                   markevery=[1], markersize=5, **named)
     elif mark.kind == "curve":
-        pair.plot(*np.broadcast_arrays(*x, *y), color=color, linewidth=2.2, linestyle=style, solid_capstyle="butt",
-                  **named)
+        pair.plot(*np.broadcast_arrays(*x, *y), color=color, linewidth=0.5 if mark.thin else 2.2, linestyle=style,
+                  solid_capstyle="butt", **named)
     elif mark.kind == "marker":
         pair.plot(x, y, color=color, marker=mark.shape, markersize=9, linestyle="none",
                   markeredgecolor=COLORS["text"], **named)

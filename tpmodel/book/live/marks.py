@@ -96,6 +96,7 @@ class Curve(Mark):
     label: str = ""
     x: object = None
     dashed: bool = False
+    thin: bool = False
     kind = "curve"
 
     def parts(self):

@@ -12,6 +12,7 @@ from myst_nb.ext.glue.roles import PasteTextRole
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from ..live.figure import PAGE_VARIABLE
+from .legend import legend
 from .light import drop_unneeded, drop_unused
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -76,10 +77,23 @@ class GluedMath(SphinxPostTransform):
     def apply(self, **_):
         for node in list(self.document.findall(PendingGlueReference)):
             output = read_glue_cache(self.env.mystnb_config.output_folder, node.refdoc).get(node.key, {})
-            latex = output.get("data", {}).get("text/latex")
+            data = output.get("data", {})
+            latex = data.get("text/latex")
             if latex and node.gtype != "text":
                 latex = latex.strip("$").removeprefix("\\displaystyle").strip()
-                node.replace_self(nodes.math_block(latex, latex, nowrap=False, number=None))
+                shown = nodes.math_block(latex, latex, nowrap=False, number=None)
+                node.replace_self([shown, *self.legend(node.key, data.get("text/plain", ""))])
+
+    def legend(self, key, said):
+        """The list below the formula: each letter, its meaning and value, then where they are from."""
+        title, rows = legend(self.env.docname.rpartition("/")[2], key, said)
+        items = [nodes.list_item("", nodes.paragraph("", "", nodes.math(symbol, symbol), nodes.Text(
+            f" {meaning}" + f": {value}" * bool(value)))) for symbol, meaning, value in rows]
+        uri = self.app.builder.get_relative_uri(self.env.docname, "book/symbols")
+        words = f"Values: “{title.rstrip('.')}” as it starts. " * bool(title)
+        link = nodes.reference("", "All letters", refuri=uri)
+        items.append(nodes.list_item("", nodes.paragraph("", words, nodes.Text(words), link)))
+        return [nodes.bullet_list("", *items, classes=["tp-legend"])] if rows else []
 
 
 def escape_math(app, doctree, docname):

@@ -106,8 +106,10 @@ def judge(line, quantity, prediction, note=""):
             error_frac = predicted / measured - 1
         elif predicted == measured:
             error_frac = 0.0
-    return Row(line.text("id", "?"), quantity, predicted, low, high, measured, error_frac, inside, line.text("use"),
-               status, note)
+    limited = line.text("power_limit_w")  # no term of ours knows it
+    note = f"{note}; shown, not counted: held to {limited} W".lstrip("; ") if limited else note
+    return Row(line.text("id", "?"), quantity, predicted, low, high, measured, error_frac, inside,
+               "report" if limited else line.text("use"), status, note)
 
 
 def judged(lines, quantity, predict):

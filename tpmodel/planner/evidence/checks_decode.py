@@ -89,8 +89,8 @@ def step_of(line, drafts=0, end=MIDDLE):
 
 def cards_of(line, count):
     """The cards of a row: one name for all, or each of them with a plus between, `rtx-5080 + 2x rtx-3060-12gb`."""
-    names = counted([name.strip() for name in line.text("gpu").split("+")])
-    found = tuple(gpu(by_name(name)) for name in names)
+    names = [name.strip() for name in line.text("gpu").split("+")]
+    found = tuple(gpu(by_name(name)) for name in (counted(names) if all(names) else names))
     if len(found) not in (1, count):
         raise ValueError(f"gpu = {line.text('gpu')[:60]!r} is not accepted: it must name one card, or all {count}")
     return found * (count // len(found))
