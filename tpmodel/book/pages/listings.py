@@ -113,6 +113,19 @@ def measured_table():
     return Words("Decode of one stream, tokens/s", head, tuple(map(row, cases())), (1, 2, 3, 4))
 
 
+def users_table(found, cards):
+    """Every way of a plan on these cards: one user's rate, how many users fit, what they get, where free ones end."""
+    def row(way):
+        users = way["users"]
+        numbers = way["decode"]["mid"], users["largest_together"], users["largest_together"] / users["largest_batch"]
+        one, together, each = (fixed(rate, 1) for rate in numbers)
+        return way["label"], one, f"{users['largest_batch']:,}", together, each, f"{users['free_batch']:,}"
+
+    head = ("way", "one user, tokens/s", "users that fit", "together, tokens/s", "each, tokens/s", "free up to")
+    rows = tuple(row(way) for way in found["compared"] if way["fits"])
+    return Words(f"Users of {found['context_tokens']:,} tokens each on {cards}", head, rows, (1, 2, 3, 4, 5))
+
+
 def which_table():
     """Two ways measured against each other on one machine, beside the model's ratio of their speeds."""
     def row(line, found):
