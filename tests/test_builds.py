@@ -9,6 +9,7 @@ from tpmodel.formula.units import GIB
 from tpmodel.planner.engine import architectures, starts
 from tpmodel.planner.engine.versions import Refused, version
 from tpmodel.planner.plan.plan import make
+from tpmodel.planner.plan.split import split
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.shapes.configs import parse_config
 from tpmodel.planner.shapes.models import find_config, quantised, quants, shapes, sized
@@ -208,3 +209,43 @@ def test_what_cannot_be_cut_is_no_pipeline():
 def test_a_classifier_has_no_head_of_the_vocabulary():
     whole, classes = named_by("Qwen3ForCausalLM"), named_by("Qwen3ForSequenceClassification")
     assert whole.parameters - classes.parameters == 151936 * 4096
+
+
+EMBED = dict(model="nemotron-3-embed-8b", gpus=("rtx-5080", TI), link="nccl-shm-wsl2", reserve_gib="1.3,0", prompt=510,
+             max_num_batched_tokens=8448)
+
+
+def test_an_embedding_model_decodes_nothing_and_takes_documents_as_split_does():
+    made = asked(**EMBED, parallel="pp", layers=(20, 14))
+    other = split("nemotron-3-embed-8b", EMBED["gpus"], layers="20,14", reserve_gib="1.3,0")
+    assert made.best.prefill.rates == pytest.approx(tuple(other["tokens_per_s"].values()))
+    found = made.document()
+    assert found["decode"] is None and found["runner"] == "pooling" and found["compared"][0]["decode"] is None
+    assert found["command"].endswith(" --runner pooling") and found["users"] is None
+    assert any(said.startswith("an embedding model: it decodes nothing") for said in made.assumptions)
+    assert asked("qwen3-8b").document()["runner"] == "generate"
+
+
+def test_auto_compares_an_embedding_model_by_its_documents():
+    """The faster card gets more layers; asked for a decode, there is none to compare."""
+    best = asked(**EMBED, goal="decode").best
+    assert best.placement.kind == "pp" and best.placement.layers[0] > 20 and best.decode is None
+
+
+def test_a_token_of_a_longer_document_meets_more():
+    """Attention to all of a document: twice the length, twice the time of a token."""
+    long, short = (asked(**{**EMBED, "prompt": tokens}, parallel="tp").best.prefill for tokens in (4096, 2048))
+    assert long.terms["attention"][1] == pytest.approx(2 * short.terms["attention"][1], rel=1e-3)
+    assert "engine's wait" not in long.terms
+    with pytest.raises(ValueError, match="batch = 2 is not accepted: nemotron-3-embed-8b decodes nothing"):
+        asked(**EMBED, batch=2)
+
+
+def test_more_sequences_than_fit_wait_and_the_plan_says_how_many_do_not():
+    made = asked("qwen3-8b", ("rtx-3090",) * 2, batch=64, context=32768, parallel="tp")
+    users = made.best.users
+    assert not made.best.fits and f"tp takes {users.largest_batch} of the 64 at once" in made.verdict
+    assert f"{users.largest_together:,.1f} tokens/s together, and the others wait" in made.verdict
+    fits = asked("qwen3-8b", ("rtx-3090",) * 2, batch=users.largest_batch, context=32768, parallel="tp")
+    assert fits.best.fits and fits.best.decode.rates[1] == pytest.approx(users.largest_together)
+    assert "wait" not in fits.verdict

@@ -40,7 +40,7 @@ HARNESS = """(settings) => {
   return settings.map(v => {
     const numbers = figure.numbers(v);
     const curves = figure.marks.filter(mark => mark[1] === "curve").map(([, , , f, samples]) => samples.map(f(v)));
-    return [numbers, curves, Object.fromEntries(figure.texts.map(([name, f]) => [name, f(numbers)]))];
+    return [numbers, curves, Object.fromEntries(figure.texts.map(([name, f]) => [name, [f(numbers)].flat().join("")]))];
   });
 }"""
 
@@ -66,6 +66,29 @@ def test_every_mark_and_text_equals_python_to_the_bit(figure, blank):
         assert (floats(numbers), floats(curves)) == numbers_of(figure, texts), texts
         view = figure.view(texts)
         assert said == {name: worded(figure.all_texts[name], view) for name in said}, texts
+
+
+@by_name
+def test_the_derivations_of_the_page_are_those_of_the_view_to_the_bit(figure, blank):
+    """Every quantity under every number of a readout: its place in the tree, and its value for random settings."""
+    places, rows, _ = figure.derivations
+    assert places
+    blank.evaluate(f"() => {{ window.tpFigures = {{}}; {page.script(figure)} }}")
+    settings = [random_texts(figure, seed) for seed in range(5)]
+    held = [{name: float(figure.view(texts)._held[name]) for name in figure.view().names()} for texts in settings]
+    found = blank.evaluate("held => held.map(Object.values(window.tpFigures)[0](() => '').values)", held)
+
+    def compare(why, row, values):
+        name, *_, under = rows[row]
+        assert (why.name, float(why.value)) == (name, float(values[row])), name
+        assert len(why.parts) == len(under), name
+        for part, below in zip(why.parts, under):
+            compare(part, below, values)
+
+    for texts, values in zip(settings, found):
+        for (readout, piece), row in places.items():
+            name = figure.all_texts[f"readout-{readout}"][piece][0].name
+            compare(figure.view(texts).why(name), row, values)
 
 
 @pytest.mark.thorough
@@ -167,6 +190,22 @@ def test_no_setting_of_another_control_silences_one(figure):
                     assert any(changed or noted for _, changed, noted in found), f"{control.label} is silent at {base}"
 
 
+def test_an_axis_says_what_lies_beyond_it():
+    figure = next(figure for figure in FIGURES if figure.name == "alarm")
+    assert figure.shown_texts()["beyond-0"] == "" and "beyond the axis" in figure.page().split("<script>")[1]
+    assert "beyond the axis" in figure.shown_texts({"measured_tokens_per_s": "5"})["beyond-0"]
+
+
+def test_the_first_controls_stand_above_the_fold_and_names_are_its_own():
+    figure = next(figure for figure in FIGURES if figure.name == "decode-time")
+    first, more = figure.page().split("<details")
+    assert [name in first for name in ("allreduce_latency_s", "-set-tp", "-set-states")] == [True, False, False]
+    assert "More: 7 controls" in more and 'aria-label="Reset: Decode: where one token' in more
+    measured = next(figure for figure in FIGURES if figure.name == "decode-measured")
+    dots = sum(mark.kind == "marker" for mark in measured.marks)
+    assert measured.page().count("tokens/s measured</title>") == dots and '<g aria-hidden="true" ' in measured.page()
+
+
 @by_name
 def test_no_readout_tells_a_negative_amount(figure):
     """Or one of what does not exist: a text chooses other words there."""
@@ -255,7 +294,7 @@ def test_fragment(figure):
     assert len(ids) == len(set(ids)), "ids are unique"
     assert all(i == figure.name or i.startswith(figure.name + "-") for i in ids)
     assert "#010203" not in html and "<metadata" not in html and "DejaVu" not in html
-    assert len(html) < 60_000
+    assert len(html) < 80_000
     assert html == figure.page(), "two renderings are byte-equal"
 
 

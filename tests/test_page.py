@@ -24,6 +24,7 @@ def open_page(browser, address, path, **options):
     page.on("console", lambda message: message.type in told and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
+    page.evaluate("document.querySelectorAll('.tp-more').forEach(fold => { fold.open = true; })")
     return page
 
 
@@ -213,7 +214,129 @@ def test_without_javascript_the_default_figure_is_there(browser, book):
     page = context.new_page()
     page.goto(f"{book.as_uri()}/{CHAPTER['context-budget']}")
     assert page.locator("#context-budget svg path").count() > 10
+    assert "Without JavaScript" in page.text_content("#context-budget .tp-note:visible")
     context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1366])
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_picture_stands_still_while_a_readout_grows(name, width, opened):
+    page, figure = opened(name, width), FIGURES[name]
+    top = lambda: page.evaluate("""name => {
+      const top = part => document.querySelector(`#${name} ${part}`).getBoundingClientRect().top;
+      return top("svg") - top(".tp-readouts");
+    }""", name)
+    start = top()
+    for control in figure.controls:
+        ends = (control.texts[0], control.texts[-1]) if control.kind == "slider" else control.options
+        for text in ends:
+            move(page, figure, control, text)
+            assert abs(top() - start) < 1, f"{control.label} = {text}"
+        move(page, figure, control, control.start)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_on_a_laptop_the_picture_and_the_first_controls_fit(name, opened):
+    page = opened(name, 1366, 768)
+    height = page.evaluate("""([name, first]) => {
+      document.querySelectorAll(".tp-more").forEach(fold => { fold.open = false; });
+      window.scrollTo({ top: 0, behavior: "instant" });
+      const all = [...document.querySelectorAll(`#${name} .tp-control`)].slice(0, first);
+      const boxes = [document.querySelector(`#${name} .tp-seen`), ...all].map(e => e.getBoundingClientRect());
+      document.querySelectorAll(".tp-more").forEach(fold => { fold.open = true; });
+      return Math.max(...boxes.map(b => b.bottom)) - Math.min(...boxes.map(b => b.top));
+    }""", [name, FIGURES[name].first])
+    assert height <= 768 - 56, f"{height:.0f} px under a header of 56"
+
+
+def test_a_hidden_control_is_shown_where_a_link_moves_it(browser, book):
+    page = browser.new_page()
+    page.goto(f"{book.as_uri()}/{CHAPTER['decode-time']}")
+    assert not page.is_visible("#decode-time-set-context_tokens")
+    page.goto(f"{book.as_uri()}/{CHAPTER['decode-time']}#decode-time.context_tokens=8192")
+    page.wait_for_selector("#decode-time-set-context_tokens", state="visible")
+    page.close()
+
+
+def test_a_number_of_a_readout_says_why(browser, book):
+    """By Enter and by a click; Escape closes and gives the focus back; the values are those of now."""
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"], viewport={"width": 360, "height": 740})
+    figure = FIGURES["decode-time"]
+    move(page, figure, figure.controls[1], "50")
+    number = page.locator("#decode-time .tp-ask").first
+    number.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name=f"Why {number.text_content()}")
+    view = figure.view({"read_bytes": "50"})
+    assert f"{view.decode_tokens_per_s:.2f} token/s decode rate of one stream" in dialog.inner_text()
+    dialog.locator("summary", has_text="one pass").first.click()
+    assert f"{view.pass_s * 1e3:.2f} ms" in dialog.inner_text() and "pass_s = " in dialog.inner_text()
+    assert dialog.bounding_box()["width"] <= 360
+    page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+    assert number.evaluate("e => e === document.activeElement")
+    number.click()
+    dialog.get_by_role("button", name="Close").click()
+    dialog.wait_for(state="hidden")
+    assert page.said == []
+    page.close()
+
+
+def test_claims_are_filtered_by_verdict_and_searched(browser, book):
+    page = open_page(browser, book.as_uri(), "book/claims.html", viewport={"width": 360, "height": 740})
+    bar, rows = page.get_by_role("search"), page.locator(".tp-words tbody tr:visible")
+    every = rows.count()
+    assert bar.locator("output").text_content() == f"{every} of {every}"
+    bar.locator("select").select_option("wrong")
+    wrong = rows.count()
+    assert 0 < wrong < every and set(rows.locator("[data-verdict]").all_text_contents()) == {"wrong"}
+    mark = rows.locator("[data-verdict]").first.evaluate("e => getComputedStyle(e, '::after').content")
+    assert "✗" in mark
+    ours = rows.first.locator("td").nth(2)
+    assert ours.bounding_box()["width"] > 200, "ours stands on a line of its own"
+    assert ours.evaluate("e => getComputedStyle(e, '::before').content") == '"ours: "'
+    bar.locator("input").fill("nothing holds these words")
+    assert rows.count() == 0 and bar.locator("output").text_content() == f"0 of {every}"
+    page.close()
+
+
+BROKEN = r"""() => {
+  const found = [], texts = [];
+  for (const table of document.querySelectorAll(".bd-article table")) {
+    const walk = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
+    const skipped = ".katex, a, code";
+    while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(skipped)) texts.push(walk.currentNode);
+  }
+  for (const text of texts) {
+    for (const word of text.data.matchAll(/[\p{L}\p{N}][\p{L}\p{N},.%]*[\p{L}\p{N}%]/gu)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) found.push(word[0]);
+    }
+  }
+  return found;
+}"""
+
+
+def test_on_a_phone_no_word_and_no_number_of_a_table_is_broken(browser, book):
+    for path in pages(book):
+        if path.startswith("book/"):
+            page = open_page(browser, book.as_uri(), path, viewport={"width": 360, "height": 740})
+            assert page.evaluate(BROKEN) == [], path
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+            page.close()
+
+
+def test_printed_from_the_dark_a_figure_is_black_on_white(browser, book):
+    page = open_page(browser, book.as_uri(), CHAPTER["decode-time"])
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    color = "getComputedStyle(document.querySelector('#decode-time .tp-readouts')).color"
+    light = lambda: sum(map(int, re.findall(r"\d+", page.evaluate(color))[:3]))
+    assert light() > 450
+    page.emulate_media(media="print")
+    assert light() < 150
+    page.close()
 
 
 def pages(book):

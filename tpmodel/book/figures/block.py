@@ -170,8 +170,8 @@ def block_flow():
               Axes(xlim=(0, 1.01), ylim=(-0.3, 2.8), bare=True, legend=2)),
         marks=(*_flow(), *_bars()),
         readouts={
-            "counters": "So far each GPU has read {read_so_far/MB:1} MB of weights and sent {sent_so_far:0} B: "
-                        "{so_far_s/US:0} µs, the link {linked_s/US:0} of them.",
+            "counters": "So far {so_far_s/US:0} µs, the link {linked_s/US:0} of them.",
+            "bytes": "Each GPU has read {read_so_far/MB:1} MB of weights and sent {sent_so_far:0} B.",
             "block": "{allreduces:0} all-reduces of {message_bytes:0} B in the block: "
                      "one after attention, one after the FFN.",
             "ffn": "{counts_all?The article's payloads|Each GPU sends} for the FFN: Megatron {megatron_compared:0} B, "

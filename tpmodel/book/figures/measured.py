@@ -37,7 +37,8 @@ def decode_measured():
     fast = lambda ratio: 100 * (ratio - 1)
     row = lambda words, group: (words, str(len(group)), ((_mean(group, away), 0),), ((_mean(group, fast), 0),))
     dot = lambda case, color, shape: Marker(f"run-{case.id}", case.measured, _predicted(case), color,
-                                            case.engine if case is groups[case.engine][0] else "", shape)
+                                            case.engine if case is groups[case.engine][0] else "", shape,
+                                            f"{case.setting}: {case.measured:g} tokens/s measured")
     return Figure(
         name="decode-measured", title="Predicted against measured, one dot a machine.", size=(4.6, 4.4),
         caption="The first run of each public series. "

@@ -43,6 +43,7 @@ ONE_GPU = note(lambda v: v.ranks < 2, "one GPU makes no all-reduce")
 NO_DRAFTS = note(lambda v: v.drafts < 1, "nothing is drafted")
 ONE_LINE = note(lambda v: ops.maximum(v.bulk_latency_s - v.allreduce_latency_s, 0) * (v.ranks - 1) <= 0,
                 "it decides nothing: one GPU, or a start no later than the first protocol's")
+BEYOND = "A bar goes on beyond the axis; the table has its number."
 NO_BYTES = 1e18  # a bandwidth at which a message's bytes take no time
 LINKS = {"latency alone, as article 1": {"link_bytes_per_s": NO_BYTES, "bulk_latency_s": 0},
          "PCIe 5.0 x8 line rate, one straight line": {"link_bytes_per_s": LINK.link_bytes_per_s, "bulk_latency_s": 0},

@@ -10,7 +10,7 @@ from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
-from .options import (AS_COUNTED, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
+from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
                       STATES_BYTES, cache_format, gpus, latency, note)
 
 AXIS_MS, AXIS_RATE = 100, 200
@@ -124,7 +124,7 @@ def alarm():
         name="alarm", title="Is my speed what it should be?", size=(4.6, 3.2),
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
                 "and at the low end. Behind the line the alarm rings.",
-        controls=(
+        first=5, controls=(
             slider("measured_tokens_per_s", "Measured, one stream", 1, 400, ARTICLE, "tokens/s", PLANNED),
             *_drafts(NO_DRAFTS),
             Choice("engine", "Engine", {words: _engine(name) for words, name in ENGINES.items()}, "vLLM", AS_VLLM),
@@ -148,7 +148,7 @@ def alarm():
             "wait_s": lambda v: ops.maximum(0, MID(v).gap_s + MID(v).unexplained_s),
             "each_s": quantity("gap_allreduce_s", MID),
             "verdict": _verdict, "blame": _blame},
-        axes=(Axes("time of one step, ms", xlim=(0, AXIS_MS), ylim=(-2.5, 0.5), legend=3,
+        axes=(Axes("time of one step, ms", xlim=(0, AXIS_MS), ylim=(-2.5, 0.5), legend=3, beyond=BEYOND,
                    yticks=((0, "yours"), (-1, "middle"), (-2, "low end"))),),
         marks=(bar("measured", 0, 0, "step_s/MS", "purple", "measured"),
                *stack(-1, PARTS, MID, "mid-{}"), *stack(-2, PARTS, LOW, "low-{}", ghost=True),

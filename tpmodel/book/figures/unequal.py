@@ -6,6 +6,7 @@ from ...planner.evidence import article2 as a2
 from ...planner.evidence.articles import RECIPES
 from ...planner.evidence.unequal import CARDS, COPIES, LINK, MODEL, PINNED, batch
 from ..live import Axes, Choice, Figure, Table, bar, holding, quantity, slider, stack
+from .options import BEYOND
 
 TFLOP_PER_S = {name: card.bf16_flop_per_s / TFLOP for name, card in CARDS.items()}
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "hidden", "intermediate", "heads", "kv_heads",
@@ -76,7 +77,7 @@ def unequal_speeds():
             "first_longer": lambda v: ops.where(v.first_s > v.last_s, 1, 0),
             **{f"{card}_{name}": quantity(name, at) for card, at in (("first", FIRST), ("last", LAST))
                for name in ("stage_us", "copy_us")}},
-        axes=(Axes("µs per token", xlim=(0, 550), ylim=(-6.6, 0.6), legend=3,
+        axes=(Axes("µs per token", xlim=(0, 550), ylim=(-6.6, 0.6), legend=3, beyond=BEYOND,
                    yticks=tuple((-i, words) for i, (words, *_) in enumerate(WAYS.values()))),),
         marks=tuple(mark for i, way in enumerate(WAYS) for mark in _bars(-i, way)),
         readouts={

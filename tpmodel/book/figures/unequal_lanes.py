@@ -82,10 +82,11 @@ def unequal_lanes():
         axes=(Axes(xlim=(0, 1.01), ylim=(-0.4, 4.0), bare=True),),
         marks=tuple(mark for lane in LANES for mark in _lane(lane)),
         readouts={
-            "pp": "Pipeline {first_layers:0}/{second_layers:0}: {piped_s:1} s, {pp_rate:0} tokens/s. The RTX 5080 "
-                  "waits {pp1_idle:0} % of the time, the RTX 5060 Ti {pp2_idle:0} %.",
-            "tp": "Tensor parallel: {halved_s:1} s, {tp_rate:0} tokens/s. The RTX 5080 waits {tp1_idle:0} %, and the "
-                  "link takes {cable_percent:0} %. Clock: {now_s:1} s."},
+            "now": "Pipeline {first_layers:0}/{second_layers:0} {piped_s:1} s, tensor parallel {halved_s:1} s.",
+            "pp": "Pipeline: {pp_rate:0} tokens/s. The RTX 5080 waits {pp1_idle:0} % of the time, the RTX 5060 Ti "
+                  "{pp2_idle:0} %.",
+            "tp": "Tensor parallel: {tp_rate:0} tokens/s. The RTX 5080 waits {tp1_idle:0} %, and the link takes "
+                  "{cable_percent:0} %. Clock: {now_s:1} s."},
         table=Table("The run", ("", "s", "tokens/s", "5080 waits, %", "5060 Ti waits, %"), (
             ("pipeline", "{piped_s:2}", "{pp_rate:0}", "{pp1_idle:0}", "{pp2_idle:0}"),
             ("tensor parallel", "{halved_s:2}", "{tp_rate:0}", "{tp1_idle:0}", "{tp2_idle:0}"))))

@@ -35,9 +35,12 @@ def draw(figure, values=None, readouts=True):
             for mark in figure.marks:
                 if mark.axes == number:
                     _draw_mark(f"{figure.name}-{mark.name}", mark, view, axes, pair)
-            if axes.legend:
-                pair.legend(ncols=axes.legend, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False,
-                            borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
+            for columns in range(axes.legend, 0, -1):  # as many as the picture is wide
+                legend = pair.legend(ncols=columns, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False,
+                                     borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
+                canvas.tight_layout(pad=0.4)
+                if legend.get_window_extent().x1 <= canvas.bbox.x1:
+                    break
         canvas.tight_layout(pad=0.4)
         if readouts:
             shown = [f"Shown: {figure.shown_preset(values)}"] * bool(figure.presets)
@@ -140,4 +143,9 @@ def svg(figure, values=None):
     found = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", found)
     for name, color in COLORS.items():
         found = found.replace(color, "currentColor" if name == "text" else f"var(--tp-{name}, {color})")
+    for mark in figure.marks:
+        if getattr(mark, "title", ""):
+            opened = f'<g id="{figure.name}-{mark.name}">'
+            found = found.replace(opened, f"{opened}<title>{escape(mark.title)}</title>")
+    found = found.replace("<g ", '<g aria-hidden="true" ', 1)  # the picture has a name, its numbers stand in the table
     return re.sub(r">\s+<", "><", found), transforms(figure, canvas)

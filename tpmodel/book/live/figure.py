@@ -2,12 +2,14 @@
 
 import os
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 
+from ...formula import ops
 from ...formula.tree import Node, as_node
 from ...formula.view import View
 from . import marks as m
 from .page import fragment
+from .why import derivations
 
 PAGE_VARIABLE = "TPMODEL_LIVE"  # "page" while the book is built; "still" for pictures without widgets
 
@@ -25,10 +27,12 @@ class Figure:
     table: m.Table  # below the drawing
     constants: dict = field(default_factory=dict)  # names that no control sets
     recipes: dict = field(default_factory=dict)  # name -> function of the view, or another name: what no formula gives
+    sources: dict = field(default_factory=dict)  # name of a constant -> the number of the catalog that it is
     given: tuple = ()  # names of formulas whose values the figure holds
     presets: dict = field(default_factory=dict)  # words -> texts that differ from the start; the first is the start
     readouts: dict = field(default_factory=dict)  # name -> parts of a line of text above the drawing
     size: tuple = (4.6, 2.8)
+    first: int = 3  # controls that are shown at once; the others stand folded under "more"
 
     def texts(self, values=None):
         """The text state of every control: the defaults, replaced by `values` (texts, or numbers in base units)."""
@@ -64,10 +68,17 @@ class Figure:
             numbers |= {control.name: float(given)} if exact else control.value(state[control.name])
         return View(numbers, self.recipes, self.given)
 
+    @property
+    def symbols(self):
+        """The view of the figure's names as Nodes, which records what is asked of it."""
+        names = {name: Node("name", name) for name in self.view().names()}
+        sources = {name: source for name, source in self.sources.items() if name in self.constants}
+        return View(names, self.recipes, self.given, sources)
+
     @cached_property
     def recorded(self):
         """The same figure as trees: name of a mark or text -> its Nodes; unknown names fail here."""
-        view, found = View({name: Node("name", name) for name in self.view().names()}, self.recipes, self.given), {}
+        view, found = self.symbols, {}
         for mark in self.marks:
             here = view.extended(**{mark.over: Node("name", mark.over)}) if mark.kind == "curve" else view
             found[mark.name] = [as_node(m.place(part, here)) for part in mark.parts()]
@@ -76,14 +87,28 @@ class Figure:
         return found
 
     @cached_property
+    def derivations(self):
+        """What stands behind the numbers of the readouts: see `why.derivations`."""
+        return derivations(self)
+
+    @cached_property
     def all_texts(self):
         """Every live text by name: readouts, notes beside controls, labels, table cells."""
         found = {f"readout-{name}": parts for name, parts in self.readouts.items()}
         found |= {f"silent-{control.name}": control.silent for control in self.controls if control.silent}
         found |= {f"label-{mark.name}": mark.text for mark in self.marks if mark.kind == "label"}
+        found |= {f"beyond-{number}": self._beyond(number) for number, axes in enumerate(self.axes) if axes.beyond}
         for row, cells in enumerate(self.table.rows):
             found |= {f"cell-{row}-{column}": cell for column, cell in enumerate(cells)}
         return {name: m.pieces(parts) for name, parts in found.items()}
+
+    def _beyond(self, number):
+        """The words of an axis, shown where a mark ends right of it."""
+        axes = self.axes[number]
+        marks = [mark for mark in self.marks if mark.axes == number and mark.kind != "curve"]
+        ends = [part for mark in marks for part in mark.parts()[::2]]
+        outside = lambda v: ops.where(reduce(ops.maximum, (m.place(end, v) for end in ends)) > axes.xlim[1], 1, 0)
+        return ((outside, ("", axes.beyond)),)
 
     def shown_texts(self, values=None):
         """Every text of the figure for these values."""

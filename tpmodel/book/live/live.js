@@ -14,6 +14,44 @@
     return formats[decimals].format(rounded);
   }
 
+  const make = (tag, more, ...inside) => {
+    const element = Object.assign(document.createElement(tag), more);
+    element.append(...inside);
+    return element;
+  };
+
+  const PREFIXES = [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3], ["", 1], ["m", 1e-3], ["µ", 1e-6], ["n", 1e-9]];
+  const SIGNS = { s: "s", byte: "B", "byte/s": "B/s", FLOP: "FLOP", "FLOP/s": "FLOP/s" };
+
+  /* A value with its unit: four digits, a whole number whole. */
+  function amount(value, unit) {
+    const sizes = PREFIXES.filter(([, size]) => unit in SIGNS && (unit === "s" ? size <= 1 : size >= 1));
+    const [prefix, size] = (value && sizes.find(([, one]) => Math.abs(value) >= one)) || ["", 1];
+    const digits = Number.isInteger(value) && size === 1 ? 15 : 4;
+    const number = (value / size).toLocaleString("en-US", { maximumSignificantDigits: digits });
+    return `${number} ${prefix}${SIGNS[unit] ?? unit}`.trim();
+  }
+
+  let dialog;
+  /* How a number came about: the quantities under it, with their values now; what is under those opens in turn. */
+  function explain(said, at, rows, values) {
+    const item = (row, open) => {
+      const [name, symbol, unit, meaning, how, under] = rows[row];
+      const head = make("span", { innerHTML: symbol && `<var>${symbol}</var> = ` }, make("b", {}, amount(values[row], unit)), ` ${meaning}`);
+      const from = make("small", {}, make("code", {}, name), under.length ? ` = ${how}` : `: ${how}`);
+      if (!under.length) return make("li", {}, head, from);
+      return make("li", {}, make("details", { open }, make("summary", {}, head), from,
+        make("ul", {}, ...under.map(one => item(one, false)))));
+    };
+    dialog ??= document.body.appendChild(make("dialog", { className: "tp-why" }));
+    dialog.setAttribute("aria-label", `Why ${said}`);
+    const close = make("button", { className: "tp-reset", onclick: () => dialog.close() }, "Close");
+    dialog.replaceChildren(make("p", {}, make("strong", {}, `Why ${said}?`), close), make("ul", {}, item(at, true)));
+    dialog.onclick = event => { if (event.target === dialog) dialog.close(); };
+    dialog.onkeydown = event => { if (event.key === "Escape") dialog.close(); };
+    dialog.showModal();
+  }
+
   const NUMBER = /^\d{1,15}(\.\d{1,9})?$/;
   const GROUPED = /^\d{1,3}(,\d{3})+(\.\d+)?$/;  // as the page itself prints numbers
   const EDGE = 0.02;
@@ -117,20 +155,29 @@
       }
     }
 
+    function write(target, text) {
+      if (target.textContent !== text) target.textContent = text;
+    }
+
+    function view() {
+      return Object.assign({ ...spec.constants }, ...Object.keys(controls).map(name => valuesOf(controls[name], state[name])));
+    }
+
     function redraw() {
-      const v = { ...spec.constants };
-      for (const name in controls) Object.assign(v, valuesOf(controls[name], state[name]));
+      const v = view();
       if (preset) preset.value = Object.keys(spec.presets).find(name => changed(spec.presets[name]).length === 0) || "yours";
       const numbers = functions.numbers(v);
       for (const mark of marks) place(mark, v, numbers);
       for (const [target, f] of texts) {
         const text = f(numbers);
-        if (target.textContent !== text) target.textContent = text;
+        if (Array.isArray(text)) text.forEach((piece, i) => write(target.children[i], piece));
+        else write(target, text);
       }
     }
 
     function show(name) {
       const control = controls[name], input = inputOf(name), text = state[name];
+      if (text !== control.start) input.closest("details")?.setAttribute("open", "");
       if (control.kind === "choice") { input.value = text; return; }
       input.value = nearest(control.texts, text);
       input.setAttribute("aria-valuetext", `${text} ${control.unit}`.trim());
@@ -217,6 +264,9 @@
         if (by) { event.preventDefault(); step(by); }
       });
     }
+    for (const number of element.querySelectorAll(".tp-ask")) {
+      number.addEventListener("click", () => explain(number.textContent, number.dataset.why, functions.why, functions.values(view())));
+    }
     element.querySelector(".tp-reset").addEventListener("click", () => { reset(); remember(); });
     preset?.addEventListener("change", () => { reset(spec.presets[preset.value]); remember(); });
     element.querySelector(".tp-link").addEventListener("click", event => {
@@ -229,6 +279,40 @@
     readHash();
     return spec.name;
   }
+
+  /* On a phone a row of words stands as a block, and each cell says its head. */
+  for (const cell of document.querySelectorAll(".tp-words td")) {
+    cell.dataset.head = cell.closest("table").tHead.rows[0].cells[cell.cellIndex].textContent;
+  }
+
+  /* Tables with verdicts: a bar above the first of them filters all their rows by verdict and by words. */
+  function judge(tables, column) {
+    const rows = tables.flatMap(table => [...table.tBodies[0].rows]), counts = {};
+    for (const row of rows) {
+      const verdict = row.cells[column].textContent;
+      row.cells[column].dataset.verdict = verdict;
+      counts[verdict] = (counts[verdict] || 0) + 1;
+    }
+    const option = ([verdict, count]) => make("option", { value: verdict }, `${verdict || "all"} (${count})`);
+    const choice = make("select", {}, ...[["", rows.length], ...Object.entries(counts)].map(option));
+    const search = make("input", { type: "search" }), told = make("output", {});
+    const filter = () => {
+      const words = search.value.toLowerCase().split(" ");
+      for (const row of rows) {
+        row.hidden = ![row.cells[column].textContent, ""].includes(choice.value)
+          || !words.every(word => row.textContent.toLowerCase().includes(word));
+      }
+      told.textContent = `${rows.filter(row => !row.hidden).length} of ${rows.length}`;
+    };
+    const bar = make("form", { className: "tp-filter", oninput: filter, onsubmit: () => false },
+      make("label", {}, "Verdict ", choice), make("label", {}, "Search ", search), told);
+    bar.setAttribute("role", "search");
+    tables[0].closest(".tp-table").before(bar);
+    filter();
+  }
+  const columnOf = table => [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent === "verdict");
+  const judged = [...document.querySelectorAll(".tp-words table")].filter(table => columnOf(table) >= 0);
+  if (judged.length) judge(judged, columnOf(judged[0]));
 
   const figures = [...document.querySelectorAll("figure.tp-live")];
   const names = figures.map(start);

@@ -28,6 +28,7 @@ class Axes:
     bare: bool = False  # no spines, no ticks: a drawing
     legend: int = 0  # columns of the legend above the axes; 0 for none
     height: float = 1.0  # share of the figure's height
+    beyond: str = ""  # said under the picture where a mark lies right of it
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class Marker(Mark):
     color: str
     label: str = ""
     shape: str = "o"
+    title: str = ""  # shown where a pointer rests on it
     kind, places = "marker", ("x", "y")
 
 
@@ -162,7 +164,13 @@ def quantity(text, at=None):
         found = getattr(at(v) if at else v, name)
         return found / UNITS[unit] if unit else found
 
+    read.name = None if at else name
     return read
+
+
+def asked(part):
+    """The name of the quantity whose number a piece of a text shows; None for words and for any other function."""
+    return None if isinstance(part, str) or isinstance(part[1], tuple) else getattr(part[0], "name", None)
 
 
 def template(text, at=None):

@@ -6,8 +6,11 @@ from itertools import count
 
 from ...formula import printers
 from ...formula.tree import calls
+from . import marks
 
 TALL = 4.0  # inches; a taller picture does not stay in view while the controls scroll on a phone
+SPARE = " mmmm"  # letters differ in width: another text of as many may need a line more
+STILL = "Without JavaScript the figure shows its first setting, and the controls move nothing."
 
 
 def fragment(figure):
@@ -23,25 +26,53 @@ def fragment(figure):
         "axes": [[*numbers, int(a.xlog), int(a.ylog), *a.xlim, *a.ylim] for numbers, a in zip(transforms, figure.axes)],
     }))
     tall = " tp-tall" if figure.size[1] > TALL else ""
-    readouts = "".join(f'<p id="{figure.name}-readout-{name}">{escape(shown[f"readout-{name}"])}</p>'
-                       for name in figure.readouts)
+    readouts = "".join(f'<p data-longest="{escape(longest + SPARE)}"><span id="{figure.name}-readout-{name}">'
+                       f'{_readout(figure, name)}</span></p>' for name, longest in _longest(figure).items())
+    beyond = "".join(f'<p class="tp-beyond" id="{figure.name}-{name}">{escape(said)}</p>'
+                     for name, said in shown.items() if name.startswith("beyond-"))
     caption, head = escape(figure.table.caption), [("", escape(name)) for name in figure.table.head]
+    controls = [_control(figure, control, shown) for control in figure.controls]
     rows = [[(f' id="{figure.name}-{name}"', escape(text)) for name, text in row] for row in figure.cells(shown)]
     return "\n".join([
         f'<figure class="tp-live{tall}" id="{figure.name}" data-spec="{spec}">',
         f'<figcaption class="tp-caption"><strong>{escape(figure.title)}</strong> {escape(figure.caption)}</figcaption>',
         f'<div class="tp-result"><div class="tp-seen">{_presets(figure)}',
         f'<div class="tp-readouts" aria-live="polite">{readouts}</div>',
-        f'<div class="tp-picture">{picture}</div></div></div>',
+        f'<div class="tp-picture">{picture}{beyond}</div></div></div>',
         '<p class="tp-note" role="status"></p>',
-        '<div class="tp-controls">',
-        *(_control(figure, control, shown) for control in figure.controls),
-        "</div>",
+        f'<div class="tp-controls"><noscript><p class="tp-note">{STILL}</p></noscript>',
+        *controls[: figure.first], *_more(controls[figure.first :]), "</div>",
         table(caption, caption, head, rows),
-        '<p class="tp-foot"><button type="button" class="tp-reset">Reset</button> '
+        f'<p class="tp-foot"><button type="button" class="tp-reset" aria-label="Reset: {escape(figure.title)}">Reset'
+        "</button> "
         f'<a class="tp-link" href="#{figure.name}">Link to this setting</a></p>',
         "</figure>",
         f"<script>\n{script(figure)}\n</script>"])
+
+
+def _readout(figure, name):
+    """The pieces of a readout; the number of a quantity with a name is a button that says why."""
+    places, view, found = figure.derivations[0], figure.view(), []
+    for place, part in enumerate(figure.all_texts[f"readout-{name}"]):
+        said, row = escape(marks.text((part,), view)), places.get((name, place))
+        found.append(f"<span>{said}</span>" if row is None else
+                     f'<button id="{figure.name}-why-{name}-{place}" type="button" class="tp-ask" '
+                     f'aria-haspopup="dialog" data-why="{row}">{said}</button>')
+    return "".join(found)
+
+
+def _longest(figure):
+    """The longest text of each readout, over presets and the ends of every control: its lines are kept free."""
+    ends = [{c.name: text} for c in figure.controls
+            for text in ((c.texts[0], c.texts[-1]) if c.kind == "slider" else c.options)]
+    texts = [figure.shown_texts(values) for values in ({}, *figure.presets.values(), *ends)]
+    return {name: max((shown[f"readout-{name}"] for shown in texts), key=len) for name in figure.readouts}
+
+
+def _more(controls):
+    """The controls that stand folded under the first ones."""
+    summary = f"More: {len(controls)} control{'s' * (len(controls) > 1)}"
+    return [f'<details class="tp-more"><summary>{summary}</summary>', *controls, "</details>"] if controls else []
 
 
 def table(label, caption, head, rows, look=""):
@@ -99,31 +130,35 @@ def _step(control, by, words):
 def script(figure):
     """The figure's functions, registered for live.js: for all numbers, for each curve, and for the texts."""
     recorded = figure.recorded
-    used = {formula.__name__: formula for nodes in recorded.values() for node in nodes for formula in calls(node)}
-    numbers, marks, texts = [], [], []
+    _, rows, values = figure.derivations
+    used = {form.__name__: form for nodes in (*recorded.values(), values) for node in nodes for form in calls(node)}
+    numbers, placed, texts = [], [], []
     for mark in figure.marks:
         at = len(numbers)
         if mark.kind == "curve":
             at = f"{printers.javascript_curve(mark.over, recorded[mark.name])}, {json.dumps(mark.samples)}"
         else:
             numbers += recorded[mark.name]
-        marks.append(f'["{mark.name}", "{mark.kind}", {mark.axes}, {at}]')
+        placed.append(f'["{mark.name}", "{mark.kind}", {mark.axes}, {at}]')
     for name, parts in figure.all_texts.items():
         if recorded[name]:
-            texts.append(f'["{name}", {_text(parts, len(numbers))}]')
+            pieces = name.startswith("readout-")
+            texts.append(f'["{name}", {_text(parts, len(numbers), pieces)}]')
             numbers += recorded[name]
     return (
         f"(window.tpFigures = window.tpFigures || {{}})[{json.dumps(figure.name)}] = fixed => {{\n"
         f"const F = {printers.javascript_library(used.values())};\n"
         f"return {{\nnumbers: {printers.javascript_function(['v'], printers.interned(numbers), prefix='v.')},\n"
-        "marks: [" + ",\n".join(marks) + "],\n"
-        "texts: [" + ",\n".join(texts) + "]};\n};"
+        "marks: [" + ",\n".join(placed) + "],\n"
+        "texts: [" + ",\n".join(texts) + "],\n"
+        f"why: {_json(rows)},\n"
+        f"values: {printers.javascript_function(['v'], printers.interned(values), prefix='v.')}}};\n}};"
     ).replace("</", "<\\/")
 
 
-def _text(parts, first):
-    """A function of all numbers that prints one text; its own begin at index `first`."""
+def _text(parts, first, pieces):
+    """A function of all numbers that prints one text, or its pieces; its own begin at index `first`."""
     at = count(first)
     number = lambda how, n: f"{_json(how)}[{n}]" if isinstance(how, tuple) else f"fixed({n}, {how})"
     shown = (_json(part) if isinstance(part, str) else number(part[1], f"n[{next(at)}]") for part in parts)
-    return "n => " + " + ".join(shown)
+    return f"n => [{', '.join(shown)}]" if pieces else "n => " + " + ".join(shown)

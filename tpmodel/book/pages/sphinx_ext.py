@@ -92,7 +92,7 @@ class GluedMath(SphinxPostTransform):
         uri = self.app.builder.get_relative_uri(self.env.docname, "book/symbols")
         words = f"Values: “{title.rstrip('.')}” as it starts. " * bool(title)
         link = nodes.reference("", "All letters", refuri=uri)
-        items.append(nodes.list_item("", nodes.paragraph("", words, nodes.Text(words), link)))
+        items.append(nodes.list_item("", nodes.paragraph("", "", nodes.Text(words), link)))
         return [nodes.bullet_list("", *items, classes=["tp-legend"])] if rows else []
 
 

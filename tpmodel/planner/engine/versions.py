@@ -79,6 +79,7 @@ class Setting:
     checkpoints: int = None
     packed: bool = False  # block-outermost layout
     hybrid: bool = True  # the hybrid cache manager
+    pooling: bool = False  # vectors or classes of documents, in place of text
 
 
 def split_layers(layers, stages, given=None):

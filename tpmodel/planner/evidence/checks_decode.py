@@ -12,6 +12,8 @@ from ...inputs import counted
 from ..engine.memory import state_bytes, token_bytes
 from ..engine.versions import Refused, Setting
 from ..plan import assume, one_pass, products
+from ..plan import drafts as accepting
+from ..plan.values import Ask
 from ..shapes.models import by_name as model_by_name
 from . import formats, transports
 from .checks import judged, need_columns
@@ -43,12 +45,24 @@ def rows(columns, lines):
 
 def predict(line, gap=True):
     """((low, middle, high) in tokens/s, what was assumed) of one row; without `gap` the engine never makes it wait."""
-    rates, drafts, accepted = [], line.number("spec_tokens", most=MOST_DRAFTS), assume.ACCEPTANCE
+    rates, drafts = [], line.number("spec_tokens", most=MOST_DRAFTS)
+    accepted = _accepted(line, drafts)
     for end in range(len(assume.ENDS)):
         step = step_of(line, drafts, end)
         round_s = step.busy_s + step.sent_s + gap * step.wait_s + drafts * step.draft_s
         rates.append(speculation.round_tokens(drafts, accepted[end]) / round_s)
-    return tuple(rates), f"a draft is accepted with a chance of {accepted[0]} to {accepted[-1]}" if drafts else ""
+    said = f"a draft is accepted with a chance of {accepted[0]:.3g} to {accepted[-1]:.3g}" if drafts else ""
+    return tuple(rates), said
+
+
+def _accepted(line, drafts):
+    """The chance of each next draft, slow to fast: what the row says in one of three ways, or the stated range."""
+    told = {name: line.number(name, whole=False, most=1 + drafts) for name in accepting.WAYS if line.text(name)}
+    ask = Ask("", (), mtp=drafts, **told)
+    for name, value, fine, wanted in accepting.asked(ask) if drafts else ():
+        if not fine:
+            raise ValueError(f"{name} = {value:g} is not accepted: it must be {wanted}")
+    return accepting.chances(ask) if drafts else assume.ACCEPTANCE
 
 
 def step_of(line, drafts=0, end=MIDDLE):
@@ -60,6 +74,8 @@ def step_of(line, drafts=0, end=MIDDLE):
     depth, config = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), _shape(line, ranks * stages, drafts)
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
+    if "cpu" in line.text("quant").lower():
+        raise ValueError("quant says that the processor computes a part, which no column measures")
     read, cache = _read_bytes(line, config), _cache_bytes(line, config, ranks, depth)
     whole, kernels = UNKNOWN_SHAPE, (0, 0)
     if config:

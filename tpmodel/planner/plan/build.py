@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ... import inputs
 from ...formula.units import GIB
+from ..engine.architectures import pools
 from ..shapes.models import find_config, quantised, quants, repository, shapes, sized
 
 TOWER_AND_DRAFTS = ["*visual*", "*vision*", "*mtp*"]  # what no build has quantised, as vLLM calls it
@@ -47,12 +48,14 @@ def named(ask):
     return name if ask.quant is None or loading(ask) else f"{Path(name).name}-{ask.quant}"
 
 
-def words(ask):
+def words(ask, config):
     """What is taken of the build, as sentences."""
     said = []
     if ask.quant:
         said.append(f"{ask.quant}: every linear layer but output head, router, vision tower and MTP layer; these, "
                     f"embedding and norms stay in 16 bits (as in {quants()[ask.quant]['source']})")
+    if pools(config):
+        said.append("an embedding model: it decodes nothing; documents come in a queue that never runs dry")
     if ask.weights_gib is not None:
         said.append(f"the build weighs {ask.weights_gib:g} GiB, as said: its quantised weights are scaled to that")
     if loading(ask):

@@ -34,18 +34,19 @@ def _lines(found, args, made):
         gib = {name: f"{gpu[f'{name}_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
         yield ("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; "
                "left for the cache {kv_pool} GiB".format(**gpu, **gib))
+    prompts = "documents" if found["runner"] == "pooling" else "prefill of one prompt"
     together = f" of {args.batch} sequences together" if args.batch > 1 else ""
     for at, part in ((f"decode{together} at {found['context_tokens']:,} tokens", found["decode"]),
-                     ("prefill of one prompt of {prompt_tokens:,} tokens", found["prefill"])):
+                     (f"{prompts} of {{prompt_tokens:,}} tokens", found["prefill"])):
         if part:
             yield ("  " + at + ": {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), "
                    "limited by the {limited_by}").format(**part)
         for name, ends in part["terms"].items() if part and args.explain else ():
             yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
-    if made.best.users.largest_batch:
+    if made.best.users and made.best.users.largest_batch:
         yield f"  {made.best.users.words}"
     for other in found["compared"]:
-        speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other["fits"]]
+        speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]]
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
         many = "; {largest_batch:,} users {largest_together:,.1f} together".format(**other["users"]) if (
             other["users"]["largest_batch"] > 1) else ""

@@ -4,6 +4,9 @@ from ...formulas import speculation
 from .assume import ACCEPTANCE, MID
 
 
+WAYS = ("acceptance", "accepted_per_draft", "acceptance_length")
+
+
 def asked(ask):
     """(flag, value, whether it is fine, what it must be) of each way to say it, for the check of what was asked."""
     ends = {"acceptance": (0, 1), "accepted_per_draft": (0, 1), "acceptance_length": (1, 1 + ask.mtp)}

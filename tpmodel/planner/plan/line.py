@@ -6,6 +6,7 @@ import shlex
 from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
+from ..engine.architectures import pools
 from ..engine.starts import LARGE_BYTES
 from . import assume, build
 
@@ -45,6 +46,7 @@ def command(name, way, ask, config, kv_dtype):
         (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more
          "--max-num-batched-tokens", ask.batch_tokens),
         (ask.text_only, "--language-model-only"),
+        (pools(config), "--runner", "pooling"),
         (loaded, *loaded),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))
     words = ["vllm", "serve", name, *(word for wanted, *flag in flags if wanted for word in flag)]

@@ -6,6 +6,7 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
+from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
 from . import drafts, partition
@@ -99,10 +100,12 @@ def model(ask):
         raise inputs.refused("kv_dtype", ask.kv_dtype, said)
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
+    if ask.batch > 1 and pools(config):
+        raise inputs.refused("batch", ask.batch, f"{ask.model} decodes nothing: documents fill a pass by themselves")
     native = config.native_tokens or NATIVE_TOKENS
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=ask.batch_tokens)
+                           batch_tokens=ask.batch_tokens, pooling=pools(config))

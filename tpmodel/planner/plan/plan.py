@@ -24,9 +24,10 @@ def make(ask):
     """The Plan for what was asked."""
     check(ask)
     rig, config, setting, tried, refused = _tried(ask)
+    ask = replace(ask, goal="prefill") if setting.pooling else ask
     best = verdict.choose(tried, ask.goal)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
-    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask) + build.words(ask)
+    said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask) + build.words(ask, config)
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")

@@ -14,7 +14,12 @@ from .machine import CARD_NEEDS, LINK_NEEDS, needed
 from .partition import fastest, parse_reserves
 
 MOST_TOKENS = 1e9
-BATCHES = 16  # of a run; fill and drain are shared among them
+QUEUE = 16  # passes of a long run; fill and drain are shared among them
+
+
+def documents(setting, tokens, batch_tokens, **more):
+    """The Job of a long queue of documents of so many tokens: full passes; each token meets all of its own document."""
+    return one_pass.Job(setting, batch_tokens, tokens / 2, batch_tokens / tokens, QUEUE, waits=False, **more)
 
 
 def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-wsl2", sequence_tokens=510,
@@ -41,14 +46,12 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
         rooms.append(max(0, int(free // layer)))
     found = fastest(total, pace, rooms) if layers is None else inputs.layers(layers, "layers", count, total)
     placed = placement.place(config, cards, "pp", found)
-    sequences = batch_tokens / sequence_tokens
-    # each token meets all of its own document
-    job = one_pass.Job(Setting(), batch_tokens, sequence_tokens / 2, sequences, BATCHES, waits=False)
+    job = documents(Setting(), sequence_tokens, batch_tokens)
     busy = [v.busy_s for v in one_pass.stages(config, placed, wire, job, assume.MID)]
     stages = [{"name": card.key, "layers": n, "room_layers": room, "weights_bytes": held, "stage_s": seconds}
               for card, n, room, held, seconds in zip(cards, found, rooms, placed.weights_bytes, busy)]
     fits = all(n <= room for n, room in zip(found, rooms))
-    speeds = one_pass.rates(one_pass.terms(config, placed, wire, job), (BATCHES * batch_tokens if fits else 0.0,) * 3)
+    speeds = one_pass.rates(one_pass.terms(config, placed, wire, job), (job.passes * job.tokens if fits else 0.0,) * 3)
     return {"layers": list(found), "tokens_per_s": dict(zip(assume.ENDS, speeds)),
             "limited_by": _limit(stages, pace, total, layers),
             "env": {"VLLM_PP_LAYER_PARTITION": ",".join(map(str, found)), "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ..engine.versions import Refused
 from . import assume, partition, placement
+from .split import QUEUE
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ def searched(config, machine, setting, ask, name):
     rooms = [max(0, int(one.free_bytes // (one.layer_bytes + cache * batch / total))) for one in stages]
     context = lambda i, held: -(stages[i].free_bytes / held - stages[i].layer_bytes)
     groups, chunks = min(batch, len(stages)), -(-(ask.prompt or assume.PROMPT_TOKENS) // ask.batch_tokens)
+    chunks = QUEUE if setting.pooling else chunks
     jobs = (("memory_bytes_per_s", lambda slowest, together: max(groups * slowest, together)),
             ("flop_per_s", lambda slowest, together: (chunks - 1) * slowest + together))
     found = [partition.quickest(total, [getattr(one, name) for one in stages], rooms, job) for name, job in jobs]

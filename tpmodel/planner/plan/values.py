@@ -88,7 +88,7 @@ class Way:
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
     users: object = None
-    decode: Speed = None  # None where it does not fit
+    decode: Speed = None  # None where it does not fit, and of an embedding model
     prefill: Speed = None
 
     @property
@@ -120,7 +120,7 @@ class Way:
 
     def row(self):
         """As one row of the comparison."""
-        speeds = {part: dict(zip(ENDS, getattr(self, part).rates)) if self.fits else None for part in PARTS}
+        speeds = {part: (speed := getattr(self, part)) and dict(zip(ENDS, speed.rates)) for part in PARTS}
         return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
                 "users": self.users and self.users.document(),
                 "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
@@ -164,7 +164,8 @@ class Plan:
             "gpus": [dict(memory) for memory in best.memories],
             "max_context_tokens": best.holds_tokens, "max_context_range": dict(zip(ENDS, best.longest)),
             "fits": best.fits, "context_tokens": best.context_tokens,
-            **{part: getattr(best, part).document() if best.fits else None for part in PARTS}, "util": best.util,
+            **{part: (speed := getattr(best, part)) and speed.document() for part in PARTS}, "util": best.util,
+            "runner": "pooling" if self.setting.pooling else "generate",
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
                     "max_concurrency": pool.concurrency},

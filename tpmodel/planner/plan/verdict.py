@@ -10,7 +10,7 @@ def choose(tried, part):
     """The best way: it fits, at the longest context that rates are for, and of those about as fast it holds most."""
     depth = max((way.context_tokens for way in tried if way.fits), default=0)
     pool = [way for way in tried if way.fits and way.context_tokens == depth]
-    if not pool and any(way.users.largest_batch for way in tried):  # fewer sequences would fit
+    if not pool and any(way.users and way.users.largest_batch for way in tried):  # fewer sequences would fit
         return max(tried, key=lambda way: way.users.largest_together or 0)
     if not pool:
         return max(tried, key=lambda way: (way.holds_tokens, min(gpu["kv_pool_bytes"] for gpu in way.memories)))
@@ -25,7 +25,7 @@ def sentence(best, tried, part, batch, rival=None):
     if not best.fits:
         short = -min(gpu["kv_pool_bytes"] for gpu in best.memories)
         over = f"the weights and buffers exceed the budget of a GPU by {short / GIB:.2f} GiB"
-        return f"does not fit: {over if short > 0 else f'only {holds} fit'}"
+        return f"does not fit: {over if short > 0 else f'only {holds} fit'}{_queued(best, tried, batch)}"
     said = "fits"
     if best.placement.offloaded_bytes:
         said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"
@@ -35,8 +35,18 @@ def sentence(best, tried, part, batch, rival=None):
         said += f" on the first {where}, the {'others are' if best.placement.idle > 1 else 'other is'} idle"
     low, _, high = best.longest
     said += f": up to {holds}" + (f" ({low:,} to {high:,} by the overhead)" if low != high else "")
-    said += _beside(best, tried, part, rival) + undecided(best, rival, part)
+    said += _beside(best, tried, part, rival) + undecided(best, rival, part) + _queued(best, tried, batch)
     return f"{said}; {part} is limited by the {getattr(best, part).limited_by}"
+
+
+def _queued(best, tried, batch):
+    """The way that gives most together, where it takes fewer sequences at once than were asked for: others wait."""
+    other = max((way for way in tried if way.users), key=lambda way: way.users.largest_together or 0, default=None)
+    together = (other and other.users.largest_together) or 0
+    if batch == 1 or together <= best.rate("decode") or other.users.largest_batch >= batch:
+        return ""
+    return (f"; {other.label} takes {other.users.largest_batch:,} of the {batch:,} at once, {together:,.1f} tokens/s "
+            "together, and the others wait")
 
 
 def undecided(best, rival, part):

@@ -7,6 +7,7 @@ from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
 from . import assume, drafts, one_pass, partition, placement, uneven, users
+from .split import documents
 from .values import Speed, Way
 
 def candidates(config, machine, setting, ask):
@@ -27,7 +28,9 @@ def candidates(config, machine, setting, ask):
 
 
 def jobs(setting, placed, ask, context_tokens, prompt_tokens):
-    """{decode, prefill: the Job} of the fullest replica of a way."""
+    """{decode, prefill: the Job} of the fullest replica of a way; of an embedding model, documents alone."""
+    if setting.pooling:
+        return {"prefill": documents(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
     batch = placed.share(ask.batch)
     return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
             "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
@@ -54,7 +57,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
-    at = ask.context or min(max(assume.PROMPT_TOKENS, ask.prompt or 0), holds)
+    usual = 0 if setting.pooling and ask.prompt else assume.PROMPT_TOKENS  # documents need no more than their length
+    at = ask.context or min(max(usual, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
     blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
@@ -71,10 +75,15 @@ def _with_speeds(config, link, setting, ask, made):
     confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
     if made.fits:
         tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
-        work = jobs(setting, placed, ask, at, tokens).values()
-        decode, prefill = (one_pass.terms(config, placed, link, job) for job in work)
-        made = replace(made, decode=Speed(one_pass.rates(decode, [ask.batch * one for one in confirmed]), decode),
-                       prefill=Speed(one_pass.rates(prefill, [tokens] * len(confirmed)), prefill, tokens))
+        work = jobs(setting, placed, ask, at, tokens)
+        spent = {part: one_pass.terms(config, placed, link, job) for part, job in work.items()}
+        done = {"decode": [ask.batch * one for one in confirmed],
+                "prefill": [work["prefill"].passes * work["prefill"].tokens] * len(confirmed)}
+        said = {"decode": None, "prefill": tokens}
+        made = replace(made, **{part: Speed(one_pass.rates(terms, done[part]), terms, said[part])
+                                for part, terms in spent.items()})
+    if setting.pooling:
+        return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     most = placement.most(config, placed, setting, made.memories, max(1, at))
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))

@@ -47,7 +47,10 @@ def _views(plan):
     setting, tokens = plan.setting, best.prefill.prompt_tokens
     view = lambda job, speed: one_pass.whole(plan.config, best.placement, plan.machine.link, job, speed.terms)
     jobs = ways.jobs(setting, best.placement, ask, best.context_tokens, tokens)
-    decode, prompt = view(jobs["decode"], best.decode), view(jobs["prefill"], best.prefill)
+    prompt = view(jobs["prefill"], best.prefill)
+    if setting.pooling:
+        return [prompt, room]
+    decode = view(jobs["decode"], best.decode)
     prompt = prompt.extended(prompt_tokens=tokens, chunk_tokens=min(tokens, ask.batch_tokens))
     if ask.mtp:
         chance = drafts.chances(ask)[assume.MID]
