@@ -114,16 +114,15 @@ def measured_table():
 
 
 def users_table(found, cards):
-    """Every way of a plan on these cards: one user's rate, how many users fit, what they get, where free ones end."""
+    """Every way of a plan on these cards: one user's rate, how many fit, what they get, how many are free."""
     def row(way):
-        users = way["users"]
-        numbers = way["decode"]["mid"], users["largest_together"], users["largest_together"] / users["largest_batch"]
-        one, together, each = (fixed(rate, 1) for rate in numbers)
-        return way["label"], one, f"{users['largest_batch']:,}", together, each, f"{users['free_batch']:,}"
+        users, one = way["users"], fixed(way["decode"]["mid"], 1)
+        most, free = (f"{users[name]:,}" for name in ("largest_batch", "free_batch"))
+        return way["label"], one, most, fixed(users["largest_together"], 1), free
 
-    head = ("way", "one user, tokens/s", "users that fit", "together, tokens/s", "each, tokens/s", "free up to")
+    head = ("way", "one user, tokens/s", "users that fit", "together, tokens/s", "more are free up to")
     rows = tuple(row(way) for way in found["compared"] if way["fits"])
-    return Words(f"Users of {found['context_tokens']:,} tokens each on {cards}", head, rows, (1, 2, 3, 4, 5))
+    return Words(f"Users of {found['context_tokens']:,} tokens each on {cards}", head, rows, (1, 2, 3, 4))
 
 
 def which_table():

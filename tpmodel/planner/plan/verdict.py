@@ -51,12 +51,12 @@ def _queued(best, tried, batch):
 
 def undecided(best, rival, part):
     """Where the order of the two best ways hangs on what is not known: by how much, and what would decide it."""
-    if rival is None or rival.ratio.decided:
+    if rival is None or rival.decided:
         return ""
-    ratio, other = rival.ratio, rival.way
+    other = rival.other
     holds = f" ({other.label} holds {other.holds_tokens:,} tokens)" if other.holds_tokens < best.holds_tokens else ""
-    return (f"; undecided: in {part} {best.label} is {ratio.mid:.2f} times as fast as {other.label}{holds} in the "
-            f"middle, {ratio.low:.2f} to {ratio.high:.2f} times by what is not known; to decide it: {ratio.words}")
+    return (f"; undecided: in {part} {best.label} is {rival.mid:.2f} times as fast as {other.label}{holds} in the "
+            f"middle, {rival.low:.2f} to {rival.high:.2f} times by what is not known; to decide it: {rival.words}")
 
 
 def _beside(best, tried, part, rival):
@@ -65,7 +65,7 @@ def _beside(best, tried, part, rival):
     same = [way for way in others if way.context_tokens == best.context_tokens]
     said = ""
     other = max(same, key=lambda way: way.rate(part), default=None)
-    if other and (rival is None or other is not rival.way or rival.ratio.decided):
+    if other and (rival is None or other is not rival.other or rival.decided):
         times = best.rate(part) / other.rate(part)
         apart = abs(times - 1) > TIE
         said = f"; {best.label} is {f'{times:.2f} times ' if apart else ''}as fast in {part} as {other.label}"
