@@ -91,6 +91,15 @@ def test_the_derivations_of_the_page_are_those_of_the_view_to_the_bit(figure, bl
             compare(figure.view(texts).why(name), row, values)
 
 
+def test_a_derivation_ends_at_controls_and_at_sourced_numbers():
+    figure = next(figure for figure in FIGURES if figure.name == "decode-time")
+    told = {name: (symbol, unit, how) for name, symbol, unit, _, how, _ in figure.derivations[1]}
+    assert told["read_bytes"] == ("W", "byte", "set by you: Weights read per token, all GPUs")
+    assert told["hidden"][2].startswith("computed: the shape ") and told["layers"][1] == ""
+    assert told["weight_read_s"] == (
+        "t_w", "s", "read_bytes / (ranks * achieved_frac * memory_bytes_per_s)")
+
+
 @pytest.mark.thorough
 @by_name
 def test_every_corner_of_the_controls_draws(figure):

@@ -337,7 +337,7 @@ def test_every_wording_of_the_weights(line):
 
 def test_a_log_without_the_memory_takes_the_cards():
     found = printed.overhead(printed.read_log(PLAIN), gpu("rtx-4090"), 0.9)
-    assert found["overhead_bytes"][1] / GIB == pytest.approx(0.9 * 24564 / 1024 - 14.9889 - 5.5)
+    assert found["overhead_bytes"][1] / GIB == pytest.approx(0.9 * 23.55 - 14.9889 - 5.5)
 
 
 def test_the_last_start_of_a_log_counts():

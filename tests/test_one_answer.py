@@ -15,6 +15,7 @@ from tpmodel.planner.evidence.checks import Cells
 from tpmodel.planner.plan.plan import make, plan
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.plan.why import why
+from tpmodel.planner.shapes.models import find_config
 from tpmodel.planner.plan.split import split
 from tpmodel.formula.units import GB, GIB, fixed
 
@@ -80,6 +81,11 @@ def checked(**columns):
     return checks_decode.predict(Cells(row))[0]
 
 
+def mtp_bytes():
+    """Of the MTP layer, which vLLM leaves out where nothing is drafted."""
+    return sum(module.bytes for module in find_config(MODEL).modules if module.name == "mtp")
+
+
 def planned_config():
     return make(Ask(**PAIR)).config
 
@@ -98,17 +104,17 @@ GPU = lambda name, **more: planned(**more)["gpus"][0][name]
 ROWS = [  # (quantity and setting, decimals or None for texts, places)
     ("size of the build, GB", 2, [
         lambda: planned_config().weights_bytes / GB, lambda: 2 * GPU("weights_bytes") / GB,
-        lambda: note("bytes", "nvfp4_gb"), lambda: note("card", "counted_gb")]),
+        lambda: float(note("bytes", "nvfp4_gb")) - mtp_bytes() / GB, lambda: note("card", "counted_gb")]),
     ("read by one step of the build, GB", 2, [
         lambda: asked("read_bytes") / GB, lambda: note("bytes", "nvfp4_read_gb"),
         lambda: note("decode", "counted_read_gb"),
         lambda: readout("decode-time", r"Weights read per token, all GPUs = ([\d.]+) GB")]),
     ("weights on a card, GiB", 2, [
-        lambda: GPU("weights_bytes") / GIB, lambda: note("bytes", "nvfp4_gib"),
+        lambda: GPU("weights_bytes") / GIB, lambda: GPU("weights_bytes", mtp=1) / GIB - mtp_bytes() / 2 / GIB,
         lambda: note("card", "counted_half_gib"), lambda: cell("card-memory", "weights")]),
-    ("overhead of a card, middle, GiB", 1, [
-        lambda: GPU("overhead_bytes") / GIB, lambda: note("card", "overhead_gib"),
-        lambda: note("context", "overhead_gib"), lambda: asked("overhead_bytes") / GIB]),
+    ("overhead of a card, middle, GiB", 2, [
+        lambda: GPU("overhead_bytes") / GIB, lambda: note("card", "parts_gib"), lambda: asked("overhead_bytes") / GIB,
+        lambda: cell("engine-takes", "in all"), lambda: cell("card-memory", "overhead")]),
     ("what the engine may take of a card, GiB", 2, [
         lambda: GPU("budget_bytes") / GIB, lambda: asked("budget_bytes") / GIB,
         lambda: cell("card-memory", "may be taken")]),
@@ -124,19 +130,19 @@ ROWS = [  # (quantity and setting, decimals or None for texts, places)
         lambda: note("bytes", "plan_default"), lambda: note("context", "counted_tokens"),
         lambda: readout("context-budget", r"([\d,]+) tokens is the largest"),
         lambda: readout("context-blocks", r"Largest context ([\d,]+) tokens"),
-        lambda: cell("context-blocks", "largest context", "mid, 1.2 GiB")]),
+        lambda: cell("context-blocks", "largest context", "mid")]),
     ("longest context, fp8, least overhead", 0, [
         lambda: planned()["max_context_range"]["high"],
-        lambda: cell("context-blocks", "largest context", "low, 0.9 GiB")]),
+        lambda: cell("context-blocks", "largest context", "low")]),
     ("longest context, fp8, most overhead", 0, [
         lambda: planned()["max_context_range"]["low"],
-        lambda: cell("context-blocks", "largest context", "high, 1.9 GiB")]),
+        lambda: cell("context-blocks", "largest context", "high")]),
     ("longest context, bf16", 0, [
-        lambda: planned(kv_dtype="bf16")["max_context_tokens"],
+        lambda: planned(kv_dtype="bf16", max_num_seqs=make(Ask(**PAIR)).best.at_once)["max_context_tokens"],
         lambda: cell("context-budget", "largest context", "BF16 KV")]),
     ("blocks of the pool", 0, [
         lambda: planned()["log"]["num_blocks"],
-        lambda: cell("context-blocks", "blocks of the pool", "mid, 1.2 GiB")]),
+        lambda: cell("context-blocks", "blocks of the pool", "mid")]),
     ("decode, one user, 8,192 tokens", 1, [
         lambda: planned()["decode"]["mid"], lambda: asked("decode_tokens_per_s"),
         lambda: note("decode", "counted_rate"), lambda: note("prefill", "tp_decode"),

@@ -270,6 +270,7 @@ def test_a_number_of_a_readout_says_why(browser, book):
     view = figure.view({"read_bytes": "50"})
     assert f"{view.decode_tokens_per_s:.2f} token/s decode rate of one stream" in dialog.inner_text()
     dialog.locator("summary", has_text="one pass").first.click()
+    assert dialog.locator("var", has=page.locator("sub", has_text="comm")).inner_text() == "tcomm"
     assert f"{view.pass_s * 1e3:.2f} ms" in dialog.inner_text() and "pass_s = " in dialog.inner_text()
     assert dialog.bounding_box()["width"] <= 360
     page.keyboard.press("Escape")

@@ -29,6 +29,7 @@ def holds(ask, more_bytes=0.0):
     """Tokens that a way holds at each end, on cards with so much more memory; None where the engine refuses it."""
     if len(ask.gpus) == 1 and ask.parallel in ("tp", "pp"):
         ask = replace(ask, gpus=ask.gpus * 2)
+    ask = replace(ask, max_num_seqs=ask.max_num_seqs or ask.batch)  # more of them take more memory
     rig, (config, setting) = machine(ask), model(ask)
     grown = tuple(replace(card, numbers=card.numbers | {
         name: replace(card.numbers[name], value=card.numbers[name].base + more_bytes, unit="byte",
@@ -82,6 +83,7 @@ def test_a_higher_utilisation_never_holds_less(ask, step):
 @settings(max_examples=80, deadline=None)
 @given(asks, st.sampled_from([2, 3, 8]))
 def test_a_smaller_batch_never_holds_less(ask, times):
+    ask = replace(ask, max_num_seqs=ask.batch * times)
     many, few = holds(replace(ask, batch=ask.batch * times)), holds(ask)
     assume(many and few)
     assert more(few, many)

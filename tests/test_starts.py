@@ -16,6 +16,7 @@ from tpmodel.planner.shapes.models import find_config, shapes
 
 TI = "rtx-5060-ti-16gb"
 HYBRID = "qwen3.8-27b-nvfp4"
+H200 = [gpu("h200")]
 
 
 def flags(model, cards, **more):
@@ -25,14 +26,13 @@ def flags(model, cards, **more):
 
 
 def test_the_readmes_line_says_as_many_sequences_as_there_are_blocks():
-    """158 blocks of 1,600 tokens in the middle: vLLM's own refusal of its default of 256 names the same number.
-
-    The line asks for those of the low end, so that it starts there too.
-    """
+    """vLLM refuses its default of 256 sequences; the line asks for no more than the low end has blocks for."""
     asked = dict(kv_dtype="fp8", context=65536)
     plan = make(Ask(HYBRID, (TI, TI), **asked))
     said = int(flags(HYBRID, (TI, TI), **asked)["--max-num-seqs"])
-    assert plan.best.pool.pool_blocks == 158 and 120 < said < 158
+    gpu, pool = plan.best.memories[0], plan.best.pool
+    least = gpu["budget_bytes"] - gpu["weights_bytes"] - gpu["overhead_range"]["high"]
+    assert 16 < said <= least // pool.block_bytes < pool.pool_blocks < 256
     assert any(f"--max-num-seqs {said}" in words and "256" in words for words in plan.assumptions)
 
 
@@ -78,7 +78,17 @@ def test_a_format_of_the_cache_needs_its_kernel(model, key, kv_dtype, fine):
     (Module("experts", 1, "mxfp4", 4.25, 1, 32), 1), (Module("mlp", 1, "mxfp4", 4.25, 1, 32), 32),
     (Module("experts", 1, "int4", 4 + 20 / 64, 1, 64), 64)])
 def test_rows_that_share_a_scale(module, rows):
-    assert starts.group_of(module, version("0.33")) == rows
+    assert starts.group_of(module, "fp8", [gpu("h200")], version("0.33")) == rows
+
+
+@pytest.mark.parametrize("method, key, release, rows", [
+    ("fp8", "h200", "0.33", 32), ("fp8", "rtx-4090", "0.33", 32), ("fp8", "rtx-3090", "0.33", 128),
+    ("fp8", "h200", "0.32", 128), ("fp8", "mi300x", "0.33", 32), ("awq", "rtx-3090", "0.33", 1),
+    ("gptq", "h200", "0.33", 1), ("compressed-tensors", "h200", "0.33", 32)])
+def test_rows_of_experts_hang_on_card_and_release(method, key, release, rows):
+    """As 0.33 says of Qwen3-235B over 8 ranks, 192 rows each: FP8 blocks need compute capability 8.9."""
+    module = Module("experts", 1, "fp8", 8 + 32 / 128**2, 1, 128)
+    assert starts.group_of(module, method, [gpu("h200"), gpu(key)], version(release)) == rows
 
 
 @pytest.mark.parametrize("q, group", [
@@ -95,17 +105,19 @@ def test_a_ranks_share_falls_on_whole_groups():
     """18,432 rows over 32 ranks are 576, which blocks of 128 do not divide: vLLM's own words for DeepSeek-V3."""
     config = find_config("deepseek-v3")
     new, old = version("0.33"), version("0.32")
-    starts.check_ranks(config, 16, new)
+    starts.check_ranks(config, H200, 16, new)
     with pytest.raises(Refused, match="18432 / 32 = 576, must be a multiple of 128"):
-        starts.check_ranks(config, 32, new)
+        starts.check_ranks(config, H200, 32, new)
     thin = replace(config, expert_intermediate=2048 + 16)
     with pytest.raises(Refused, match="rows of experts"):
-        starts.check_ranks(thin, 8, new)
-    starts.check_ranks(thin, 1, new)
+        starts.check_ranks(thin, H200, 8, new)
+    starts.check_ranks(thin, H200, 1, new)
     finer = replace(config, expert_intermediate=1536)  # 192 rows of 8 ranks: refined to 64 or 32 by 0.33 only
-    starts.check_ranks(finer, 8, new)
+    starts.check_ranks(finer, H200, 8, new)
     with pytest.raises(Refused, match="1536 / 8 = 192, must be a multiple of 128"):
-        starts.check_ranks(finer, 8, old)
+        starts.check_ranks(finer, H200, 8, old)
+    with pytest.raises(Refused, match="ranks = 7 is not accepted: it must divide the 129280 rows"):
+        starts.check_ranks(config, H200, 7, new)
 
 
 @pytest.mark.parametrize("model, key, kv_dtype, found", [

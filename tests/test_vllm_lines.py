@@ -51,6 +51,7 @@ NO_BUILD = [
     ("qwen3-8b", ["v100-pcie-32gb"], dict(quant="awq"), "config", "Minimum capability: 75. Current capability: 70."),
     ("qwen3-8b", ["v100-pcie-32gb"], dict(quant="fp8"), "config", "Minimum capability: 75. Current capability: 70."),
     ("qwen3-32b", ["rtx-3090"] * 16, dict(quant="awq"), "build", "is not aligned with the quantized weight shape"),
+    ("qwen3-30b-a3b", ["rtx-3090"] * 4, dict(quant="fp8-block", repository="me/mine"), "build", "No FP8 MoE backend"),
     ("qwen3-8b", ["rtx-3090"] * 3, dict(quant="awq"), "config", "must be divisible by tensor parallel size (3)"),
 ]
 
@@ -140,6 +141,9 @@ SAME = [
     ("qwen3-32b", ["rtx-3060-12gb"] * 4, "pp+offload", dict(context=4096)),
     ("nemotron-3-embed-8b", [TI] * 2, "pp", dict(layers=(20, 14))),
     ("nemotron-3-embed-8b", ["rtx-4090"], "one", {}),
+    ("qwen3-30b-a3b", ["rtx-3090"] * 4, "tp", dict(quant="awq")),
+    ("qwen3-30b-a3b", ["rtx-3090"] * 4, "tp", dict(quant="fp8-block")),
+    ("qwen3-30b-a3b", ["rtx-4090"] * 4, "tp", dict(quant="fp8-block", repository="me/mine")),
     ("qwen3-8b", ["t4"], "one", dict(quant="awq", context=8192)),
     ("qwen3-32b", ["rtx-3090"] * 2, "tp", dict(quant="awq")),
     ("qwen3-32b", ["rtx-3090"] * 2, "pp", dict(quant="gptq")),

@@ -8,7 +8,7 @@ FILE = "assumptions.toml"
 def assumed(key):
     """The assumption `key`.
     >>> assumed("drafts").acceptance_frac
-    0.6
+    0.75
     """
     return pick(FILE, key)
 

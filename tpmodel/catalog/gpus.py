@@ -1,9 +1,11 @@
 """Graphics cards by name."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 from .. import inputs
+from .assumptions import ends
 from .sourced import load, pick
 
 FILE = "gpus.toml"
@@ -23,6 +25,19 @@ def gpu(key):
         if known is None:
             raise
         return known
+
+
+def memory(card):
+    """What the driver gives an engine of a card, as a number of the catalog; estimated where the card has no report.
+    >>> memory(gpu("h200")).kind, round(memory(gpu("rtx-3090")).base / 2**30, 2)
+    ('measured', 23.56)
+    """
+    if "reported_bytes" in card.numbers:
+        return card.numbers["reported_bytes"]
+    nominal = card.numbers["vram_bytes"]
+    low, mid, high = (frac * nominal.value for frac in ends("card", "reported_frac"))
+    return replace(nominal, value=mid, low=low, high=high, kind="estimate",
+                   source="of its nominal size, as the cards with a report")
 
 
 def gpus():

@@ -7,7 +7,8 @@ from importlib import import_module
 from .recorded import REGISTRY
 from .vocabulary import NAMES
 
-MODULES = tuple("blocks card collectives decode linear memory passes pipeline prefill speculation weights".split())
+MODULES = tuple("blocks card collectives decode linear memory overhead passes pipeline prefill speculation "
+                "weights".split())
 MOST_NESTED = 16  # times that a name may be asked for while it is being found, in views extended from each other
 
 

@@ -101,14 +101,15 @@ def draft_allreduce_s(message_bytes, drafts, ranks, link_bytes_per_s, allreduce_
 
 
 @formula
-def draft_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac, draft_allreduces, draft_allreduce_s):
-    r"""Time of one draft step: read the draft layer and the output head, then sum over the link.
+def draft_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac, draft_allreduces, draft_allreduce_s, draft_gap_s):
+    r"""Time of one draft step: read the draft layer and the output head, sum over the link, wait for the engine.
     limits : one draft after the other; the draft layer's own KV cache is left out.
-    source : weight_read_s and the all-reduces of the draft layer
-    >>> round(draft_s(3.4e9, 2, 448e9, 1, 3, 20e-6) * 1e3, 2)
-    3.85
+    source : weight_read_s, the all-reduces of the draft layer, and the wait
+    >>> round(draft_s(3.4e9, 2, 448e9, 1, 3, 20e-6, draft_gap_s=1e-3) * 1e3, 2)
+    4.85
     """
-    return weight_read_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac) + draft_allreduces * draft_allreduce_s
+    sent_s = draft_allreduces * draft_allreduce_s
+    return weight_read_s(draft_bytes, ranks, memory_bytes_per_s, achieved_frac) + sent_s + draft_gap_s
 
 
 @formula

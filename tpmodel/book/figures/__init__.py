@@ -13,17 +13,18 @@ from .modules import module_bytes
 from .prefill import message_time, prompt_time
 from .primer import allreduce_steps
 from .serving import alarm, speculation
+from .takes import engine_takes
 from .unequal import unequal_speeds
 from .unequal_lanes import unequal_lanes
 from .unequal_plan import unequal_map, unequal_memory
 
 ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
        unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, decode_measured,
-       allreduce_steps, unequal_lanes, draft_steps)
+       allreduce_steps, unequal_lanes, draft_steps, engine_takes)
 CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
             "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving",
             "speculation": "serving", "unequal-speeds": "unequal", "unequal-memory": "unequal",
             "unequal-map": "unequal", "context-blocks": "bytes", "module-bytes": "bytes", "link-protocols": "link",
             "decode-measured": "measured", "allreduce-steps": "primer",
-            "unequal-lanes": "unequal", "draft-steps": "serving"}
+            "unequal-lanes": "unequal", "draft-steps": "serving", "engine-takes": "card"}
 """Where each figure stands: its name -> the stem of its chapter."""

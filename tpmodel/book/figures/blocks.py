@@ -4,10 +4,11 @@ from ...formula import ops
 from ...formula.units import GIB
 from ...formulas import blocks as rules
 from ...planner.engine.versions import version
-from ...planner.evidence.articles import MODEL, OVERHEAD
+from ...planner.evidence.articles import MODEL
 from ..live import Axes, Choice, Figure, Line, Table, bar, holding, rows, slider
 from .cells import AXES, cells
-from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, gpus, note, share
+from .options import (
+    AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, OUR_RANGE, cache_format, gpus, note, overhead_range, share)
 
 STATE = next(layer.state for layer in CONFIG.order if layer.state)
 HYBRID = {
@@ -43,8 +44,7 @@ BLOCKS = {
     "startable_tokens": lambda v: v(rules.fitting_tokens, block_tokens=v.aligned_block_tokens)}
 """The blocks of one sequence and of the pool, in any figure that holds HYBRID and an `engine`."""
 
-OVERHEADS = dict(zip(("low", "mid", "high"), OVERHEAD.base_range))
-ENDS = {words: holding(overhead_bytes=overhead) for words, overhead in OVERHEADS.items()}
+ENDS = {words: holding(overhead_bytes=f"{words}_overhead_bytes") for words in ("low", "mid", "high")}
 NO_ROOM = note(lambda v: ENDS["low"](v).pool_blocks < 1, "no memory is left for a block")
 
 
@@ -73,10 +73,12 @@ def context_blocks():
             cache_format(),
             Choice("mtp", "Tokens drafted by the MTP layer", {str(n): {"drafts": n} for n in range(4)}, "0"),
             slider("context_tokens", "Context wanted", 8192, 262144, 262144, "tokens", step=4096),
+            overhead_range(),
             gpus(1, 2, 4, silent=NO_ROOM),
             Choice("engine", "Engine", {f"vLLM {text}": engine(text) for text in ("0.32", "0.33")}, "vLLM 0.32")),
         presets={"article 1: 20 GB, nominal 16 GiB; vLLM 0.32": {},
-                 AS_COUNTED: {"card": DRIVER, "weights_bytes": BUILD_GB, "engine": "vLLM 0.33"}},
+                 AS_COUNTED: {"card": DRIVER, "weights_bytes": BUILD_GB, "engine": "vLLM 0.33",
+                              "range": OUR_RANGE}},
         constants=HYBRID | {name: getattr(MODEL, name)
                              for name in ("kv_heads", "head_elements", "full_layers", "native_tokens")},
         recipes=BLOCKS | COUNTED_CELLS | {
@@ -88,7 +90,7 @@ def context_blocks():
             "needed_frac": lambda v: v.wanted_blocks / v.most_blocks,
             "mid_blocks": lambda v: ENDS["mid"](v).pool_blocks},
         axes=(AXES, Axes(xlim=(0, 1.01), ylim=(-2.6, 0.6), xticks=((0, "0"),), yticks=tuple(
-            (-i, f"{words}: {overhead / GIB:.1f} GiB") for i, (words, overhead) in enumerate(OVERHEADS.items()))),),
+            (-i, f"{words} overhead") for i, words in enumerate(ENDS))),),
         marks=(*CELLS,
                *(bar(f"pool-{words}", -i, 0, lambda v, at=at: at(v).pool_blocks / v.most_blocks, "green", axes=1)
                  for i, (words, at) in enumerate(ENDS.items())),
@@ -98,7 +100,8 @@ def context_blocks():
                        "{request_blocks:0} blocks and the null block needed, {mid_blocks:0} there.",
             "longest": "Largest context {mid_tokens:0} tokens ({high_tokens:0} to {low_tokens:0} by the overhead). "
                        "A block holds {aligned_block_tokens:0} tokens."},
-        table=Table("By overhead", ("", *(f"{words}, {o / GIB:.1f} GiB" for words, o in OVERHEADS.items())), rows(
+        table=Table("By overhead", ("", *ENDS), rows(
             ENDS.values(),
+            ("overhead, GiB", "{overhead_bytes/GIB:2}"),
             ("blocks of the pool", "{pool_blocks:0}"), ("needed, with the null block", "{wanted_blocks:0}"),
             ("to spare", "{spare_blocks:0}"), ("largest context, tokens", "{longest_tokens:0}"))))

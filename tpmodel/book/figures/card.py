@@ -8,13 +8,15 @@ from ...formula.units import GB, GIB
 from ...planner.evidence.articles import GPU, MODEL, OVERHEAD
 from ...planner.evidence.blocks import article_plan
 from ..live import Axes, Choice, Figure, Label, Line, Table, holding, rows, slider, stack
-from .options import AS_COUNTED, BUILD_GB, CARDS, CONFIG, DRIVER, NOMINAL, cache_format, formats, gpus, share
+from .options import (
+    AS_COUNTED, BUILD_GB, CARDS, DRIVER, LOADED_BYTES, NOMINAL, OUR_RANGE, TAKEN, TAKEN_GIB, cache_format, formats,
+    gpus, overhead_range, share)
 
-LOW, MIDDLE, HIGH = (f"{end / GIB:.10g}" for end in OVERHEAD.base_range)
-LOW_END, HIGH_END = (holding(overhead_bytes=float(end) * GIB) for end in (LOW, HIGH))
+MIDDLE = f"{OVERHEAD.base / GIB:.10g}"
+LOW_END, HIGH_END = (holding(overhead_bytes=f"{end}_overhead_bytes") for end in ("low", "high"))
 ENDS = (("low", -1, LOW_END), ("high", -2, HIGH_END))
 XLIM, TOP, BOTTOM = (0.0, 125.0), 1.05, -3.15
-REPORTED = article_plan("0.33", vram_bytes=GPU.reported_bytes, weights_bytes=CONFIG.weights_bytes)
+REPORTED = article_plan("0.33", vram_bytes=GPU.reported_bytes, weights_bytes=LOADED_BYTES, overhead_bytes=TAKEN[1])
 LONGEST_TOKENS = f"{REPORTED.fitting_tokens:.0f}"
 MTP = {"off": {"mtp": 0, "drafts": 0}, **{f"BF16 layer, {words}": {"mtp": 1, "drafts": n}
                                           for n, words in ((1, "1 draft"), (3, "3 drafts"))}}
@@ -54,21 +56,22 @@ def card_memory():
     """Figure 4, live."""
     return Figure(
         name="card-memory", title="What fills one card?",
-        caption="Top bar: your setting. Pale bars: the same with the "
-                f"low ({LOW} GiB) and the high ({HIGH} GiB) end of the estimated overhead.",
+        caption="Top bar: your setting. Pale bars: the same with the low and the high end of the overhead's range.",
         controls=(
             Choice("card", "Memory of a card",
                    CARDS | {f"{gib} GiB": {"vram_bytes": gib * GIB} for gib in (12, 24, 32, 48, 80)}, NOMINAL),
             share(0.5),
             slider("build_bytes", "Weights, all GPUs", 5, 200, MODEL.weights_bytes / GB, "GB", BUILD_GB, per_decade=40),
             Choice("mtp_layer", "MTP layer on top", MTP, "off"),
-            slider("overhead_bytes", "Overhead: graphs, activations, buffers", 0, 5, MIDDLE, "GiB", step=0.1),
+            slider("overhead_bytes", "Overhead beside weights and cache", 0, 5, MIDDLE, "GiB", TAKEN_GIB, step=0.1),
+            overhead_range(),
             slider("context_tokens", "Context", 0, 262144, 262144, "tokens", LONGEST_TOKENS, step=4096),
             cache_format(),
             Choice("state_dtype", "Recurrent state stored as", formats("state_element_bytes", "FP32", "BF16"), "FP32"),
             gpus()),
         presets={"article 1: 20 GB, nominal 16 GiB, overhead 1.2 GiB": {},
-                 AS_COUNTED: {"card": DRIVER, "build_bytes": BUILD_GB, "context_tokens": LONGEST_TOKENS}},
+                 AS_COUNTED: {"card": DRIVER, "build_bytes": BUILD_GB, "context_tokens": LONGEST_TOKENS,
+                              "overhead_bytes": TAKEN_GIB, "range": OUR_RANGE}},
         constants={name: getattr(MODEL, name) for name in
                    ("hidden", "intermediate", "heads", "kv_heads", "head_elements", "element_bytes", "state_layers",
                     "value_heads", "key_elements", "value_elements")} | {"main_full_layers": MODEL.full_layers},
@@ -88,11 +91,10 @@ def card_memory():
             "verdict": "{fits?Does not fit: |Fits: }{apart_bytes/GIB:2} GiB {fits?is missing|is left} on each card, "
                        "the cache of {apart_tokens:0} tokens.",
             "decides": "{verdict?The weights alone exceed what the engine may take. |Not even without any overhead. |"
-                       f"Even the lowest estimated overhead, {LOW} GiB, is too much. |"
-                       "The overhead decides, an estimate. |"
-                       f"It fits even with the highest estimated overhead, {HIGH} GiB. }}"
+                       "Even the low end of the overhead is too much. |The overhead decides, and it is a range. |"
+                       "It fits even with the high end of the overhead. }"
                        "Just enough would be an overhead of {just_bytes/GIB:2} GiB."},
-        table=Table("GiB on each card", ("", "yours", f"overhead {LOW}", f"overhead {HIGH}"), rows(
+        table=Table("GiB on each card", ("", "yours", "low overhead", "high overhead"), rows(
             (None, LOW_END, HIGH_END),
             *((label, f"{{{size}/GIB:2}}") for _, _, label, size in PARTS),
             ("in all", "{all_bytes/GIB:2}"), ("may be taken", "{budget_bytes/GIB:2}"),

@@ -6,7 +6,7 @@ from ...formulas import memory
 from ...planner.evidence.articles import GPU
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, holding, quantity, rows, slider
 from .blocks import BLOCKS, HYBRID, engine
-from .options import AS_COUNTED, BUILD_GB, cache_format, gpus, note, share
+from .options import AS_COUNTED, BUILD_GB, TAKEN_GIB, cache_format, gpus, note, share
 
 ENGINE = "0.33"
 DIVIDED, BLOCKED = "by division, as article 1", f"in blocks of vLLM {ENGINE}, with states"
@@ -60,7 +60,7 @@ def context_budget():
             slider("vram_bytes", "Memory of a GPU", 6, 200, 16, "GiB", REPORTED_GIB, step=1, silent=TYPED),
             share(0.5, silent=TYPED),
             slider("weights_bytes", "Weights, all GPUs", 1, 500, 20, "GB", BUILD_GB, silent=TYPED),
-            slider("overhead_bytes", "Graphs, activations, buffers", 0, 5, 1.2, "GiB", step=0.1, silent=TYPED),
+            slider("overhead_bytes", "Overhead beside them", 0, 5, 1.2, "GiB", TAKEN_GIB, step=0.1, silent=TYPED),
             slider("typed_pool_bytes", "KV budget, if known (0: from the card)", 0, 64, 0, "GiB", step=0.1),
             gpus(),
             slider("full_layers", "Layers with full attention", 1, 128, 16, step=1, whole=True),
@@ -69,7 +69,8 @@ def context_budget():
             Choice("native", "Native limit",
                    {_short(n): {"native_tokens": n} for n in (32768, 65536, 131072, 262144, 1048576)}, "256K")),
         presets={"article 1: 20 GB, nominal 16 GiB, by division": {},
-                 AS_COUNTED: {"counting": BLOCKED, "vram_bytes": REPORTED_GIB, "weights_bytes": BUILD_GB}},
+                 AS_COUNTED: {"counting": BLOCKED, "vram_bytes": REPORTED_GIB, "weights_bytes": BUILD_GB,
+                              "overhead_bytes": TAKEN_GIB}},
         constants=HYBRID | engine(ENGINE) | {"drafts": 0},
         recipes=RECIPES, given=("kv_pool_bytes",),
         axes=(Axes("context, tokens", "GiB on one GPU", XLIM, YLIM, xlog=True, ylog=True, legend=3,

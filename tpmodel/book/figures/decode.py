@@ -3,7 +3,8 @@
 from ...formula import ops
 from ...planner.evidence.articles import GPU, MODEL
 from ..live import Axes, Choice, Figure, Table, rows, slider, stack
-from .options import AS_COUNTED, COUNTED, LINKS, NO_CACHE, ONE_GPU, PASS, SHAPE, STATES, cache_format, gpus, latency
+from .options import (AS_COUNTED, COUNTED, LINKS, NO_CACHE, ONE_GPU, PASS, SHAPE, STATES, cache_format, gpus, latency,
+                      sources)
 
 AXIS_MS = 60
 GHOSTS_US = (10, 20, 50)  # article 1, section 3.2
@@ -41,7 +42,7 @@ def decode_time():
             Choice("link", "Link", LINKS, next(iter(LINKS)), ONE_GPU),
             Choice("states", "Recurrent states", STATES, next(iter(STATES)))),
         presets={"article 1: 20 GB, 20 µs, no wait, empty cache": {}, AS_COUNTED: COUNTED},
-        constants=SHAPE | {"parameters": MODEL.parameters, "tokens": 1, "mfu_frac": 1,
+        sources=sources(SHAPE, MODEL), constants=SHAPE | {"parameters": MODEL.parameters, "tokens": 1, "mfu_frac": 1,
                            "flop_per_s": GPU.bf16_flop_per_s, "attention_flop_per_s": GPU.bf16_flop_per_s},
         given=("read_bytes", "state_bytes"),
         recipes=PASS | {

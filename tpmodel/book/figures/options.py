@@ -2,23 +2,34 @@
 
 from ...catalog.links import link
 from ...formula import ops
-from ...formula.units import DTYPE_BYTES, GB, GIB, MIB, MS, US
+from ...formula.units import DTYPE_BYTES, GB, GIB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, LINK, MODEL, PLAIN, UTILISATION_FRAC
+from ...planner.evidence.articles import GPU, LINK, MODEL, OVERHEAD, PLAIN, UTILISATION_FRAC
 from ...planner.evidence.measured import waits_s
 from ...planner.plan import assume, wire
 from ...planner.plan.placement import cache_bytes
+from ...planner.plan.plan import make
+from ...planner.plan.values import Ask
 from ...planner.shapes.models import find_config
 from ..live import Choice, slider
 
 AS_COUNTED = "as counted and measured"
 """The preset of every figure that shows what `plan` answers for the article's pair."""
 CONFIG = find_config(MODEL.key)
+PLANNED = make(Ask(MODEL.key, (GPU.key,) * 2, "tp", kv_dtype="fp8"))  # the article's pair, as `tpmodel plan` has it
+LOADED_BYTES = PLANNED.config.weights_bytes  # without the MTP layer, which vLLM leaves out where nothing is drafted
+TAKEN = tuple(PLANNED.best.memories[0]["overhead_range"].values())  # low, middle, high
+RANGE = {words: dict(zip(("low_overhead_bytes", "mid_overhead_bytes", "high_overhead_bytes"), ends))
+         for words, ends in (("article 1: {:.1f} / {:.1f} / {:.1f} GiB", OVERHEAD.base_range),
+                             ("vLLM's parts: {:.2f} / {:.2f} / {:.2f} GiB", TAKEN))}
+RANGE = {words.format(*(end / GIB for end in ends.values())): ends for words, ends in RANGE.items()}
+ITS_RANGE, OUR_RANGE = RANGE
+TAKEN_GIB = f"{TAKEN[1] / GIB:.10g}"
 SHM = wire.numbers(link("shm"), 2, assume.ENDS.index("mid"))
 NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
-DRIVER = f"{GPU.reported_bytes / MIB:,.0f} MiB, as its driver reports"
+DRIVER = f"{GPU.reported_bytes / GIB:.2f} GiB, as its driver gives an engine"
 CARDS = {NOMINAL: {"vram_bytes": GPU.vram_bytes}, DRIVER: {"vram_bytes": GPU.reported_bytes}}
-BUILD_GB = f"{CONFIG.weights_bytes / GB:.10g}"
+BUILD_GB = f"{LOADED_BYTES / GB:.10g}"
 SHAPE = PLAIN | {name: getattr(MODEL, name) for name in
                  ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}
 STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before the split
@@ -31,6 +42,12 @@ PASS = {  # recipes of every figure that times a pass
     "message_bytes": "allreduce_payload_bytes",
     "state_bytes": lambda v: v.states_bytes / v.ranks,
     "working_s": lambda v: v.busy_s + v.communication_s}
+
+
+def sources(constants, *entries):
+    """Which of a figure's constants are numbers of these entries of the catalog: name -> the number with its source."""
+    return {name: entry.numbers[name] for entry in entries for name, value in constants.items()
+            if name in entry.numbers and getattr(entry, name) == value}
 
 
 def note(holds, words):
@@ -65,6 +82,11 @@ def formats(quantity, *names):
 def cache_format(silent=()):
     """In which format the cache is kept."""
     return Choice("kv_dtype", "KV cache stored as", formats("kv_element_bytes", "BF16", "FP8"), "FP8", silent)
+
+
+def overhead_range():
+    """Between which ends the overhead lies."""
+    return Choice("range", "Range of the overhead", RANGE, ITS_RANGE)
 
 
 def share(least, start=UTILISATION_FRAC, silent=()):

@@ -4,14 +4,14 @@ from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import GB, MS, US
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, PLAIN
+from ...planner.evidence.articles import GPU, MODEL, PLAIN
 from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
 from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
 from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
-                      STATES_BYTES, cache_format, gpus, latency, note)
+                      STATES_BYTES, cache_format, gpus, latency, note, sources)
 
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
@@ -20,7 +20,8 @@ DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
 SHAPE |= PLAIN | {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
-          "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
+                  "draft_gap_s": assume.draft_gap(assume.ENGINE).base,
+                  "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
 RECIPES = PASS | {
     "tokens": "verify_tokens",
     "state_bytes": lambda v: (v.states_bytes + v.drafts * DRAFT_STATES_BYTES) / v.ranks,
@@ -55,7 +56,7 @@ ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", 
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
-NAMES = ("gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
+NAMES = ("gap_s", "draft_gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"),
          ("comm", "red", "all-reduces", "working_s/MS"), ("wait", "gray", "engine waits", "pass_s/MS"),
          ("drafts", "gold", "drafts", "round_s/MS"))
@@ -65,6 +66,7 @@ AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its 
 
 def _engine(name):
     waits = {f"gap_s_{end}": wait for end, wait in enumerate(waits_s(name))}
+    waits |= {f"draft_gap_s_{2 - end}": wait for end, wait in enumerate(assume.draft_gap(name).base_range)}
     return waits | {"as_vllm": float(name == "sglang")}
 
 
@@ -135,7 +137,7 @@ def alarm():
             cache_format(NO_CACHE)),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {},
                  AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
-        constants=SHAPE, given=GIVEN,
+        constants=SHAPE, sources=sources(SHAPE, MODEL), given=GIVEN,
         recipes=RECIPES | {
             "step_s": lambda v: v.round_tokens / v.measured_tokens_per_s,
             "measured_s": "step_s",
@@ -182,7 +184,8 @@ def speculation():
                    silent=ONE_LINE),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
             *_machine()),
-        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1}, given=GIVEN, recipes=RECIPES,
+        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1},
+        sources=sources(SHAPE, MODEL), given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(
             Curve("free", "drafts", samples, lambda v: v.plain_tokens_per_s * v.round_tokens, "gray",

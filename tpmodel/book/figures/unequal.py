@@ -6,7 +6,7 @@ from ...planner.evidence import article2 as a2
 from ...planner.evidence.articles import RECIPES
 from ...planner.evidence.unequal import CARDS, COPIES, LINK, MODEL, PINNED, batch
 from ..live import Axes, Choice, Figure, Table, bar, holding, quantity, slider, stack
-from .options import BEYOND
+from .options import BEYOND, sources
 
 TFLOP_PER_S = {name: card.bf16_flop_per_s / TFLOP for name, card in CARDS.items()}
 SHAPE = {name: getattr(MODEL, name) for name in ("layers", "hidden", "intermediate", "heads", "kv_heads",
@@ -70,7 +70,7 @@ def unequal_speeds():
             slider("last_flop_per_s", "Rate of the RTX 5060 Ti", 10, 500, TFLOP_PER_S["5060"], "TFLOP/s"),
             Choice("memory", "Copies from main memory", {"not pinned": a2.copies(COPIES), "pinned": a2.copies(PINNED)},
                    "not pinned")),
-        constants=MACHINE, given=("busy_s",),
+        constants=MACHINE, sources=sources(MACHINE, MODEL, LINK), given=("busy_s",),
         recipes=RECIPES | {
             **{name: how for way in WAYS for name, how in _rates(way).items()},
             "cable_longer": lambda v: ops.where(v.communication_s > v.busy_s, 1, 0),

@@ -72,8 +72,7 @@ class Figure:
     def symbols(self):
         """The view of the figure's names as Nodes, which records what is asked of it."""
         names = {name: Node("name", name) for name in self.view().names()}
-        sources = {name: source for name, source in self.sources.items() if name in self.constants}
-        return View(names, self.recipes, self.given, sources)
+        return View(names, self.recipes, self.given, self.sources)
 
     @cached_property
     def recorded(self):

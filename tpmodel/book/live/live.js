@@ -32,12 +32,27 @@
     return `${number} ${prefix}${SIGNS[unit] ?? unit}`.trim();
   }
 
+  const ENDS = { _bytes_per_s: "byte/s", _tokens_per_s: "token/s", _bytes: "byte", _tokens: "token", _s: "s" };
+  const GREEK = { alpha: "α", varepsilon: "ε", nu: "ν", mu: "μ", eta: "η", lambda: "λ", sigma: "σ", varphi: "φ", chi: "χ", ell: "ℓ", sum: "∑" };
+
+  /* A symbol of the vocabulary, LaTeX, as HTML. */
+  function symbolOf(latex) {
+    const flat = latex.replace(/\\(?:mathrm|bar)\{(\w+)\}/g, "$1").replace(/\\([a-z]+)/g, (_, word) => GREEK[word] || word);
+    return flat.replace(/([_^])(?:\{([^{}]*)\}|(.))/g, (_, how, long, short) => {
+      const tag = how === "_" ? "sub" : "sup";
+      return `<${tag}>${long || short}</${tag}>`;
+    });
+  }
+
   let dialog;
   /* How a number came about: the quantities under it, with their values now; what is under those opens in turn. */
   function explain(said, at, rows, values) {
     const item = (row, open) => {
       const [name, symbol, unit, meaning, how, under] = rows[row];
-      const head = make("span", { innerHTML: symbol && `<var>${symbol}</var> = ` }, make("b", {}, amount(values[row], unit)), ` ${meaning}`);
+      const end = meaning ? "" : Object.keys(ENDS).find(one => name.replace(/_\d$/, "").endsWith(one)) || "";
+      const value = make("b", {}, amount(values[row], ENDS[end] || unit));
+      const words = ` ${meaning || name.replace(end, "").replaceAll("_", " ")}`;
+      const head = make("span", { innerHTML: symbol && `<var>${symbolOf(symbol)}</var> = ` }, value, words);
       const from = make("small", {}, make("code", {}, name), under.length ? ` = ${how}` : `: ${how}`);
       if (!under.length) return make("li", {}, head, from);
       return make("li", {}, make("details", { open }, make("summary", {}, head), from,

@@ -4,6 +4,7 @@ from functools import cache
 from importlib import resources
 
 from ...planner.evidence.checks import check, read_table
+from ...planner.evidence.pools import starts
 from .tables import Words, short
 
 QUANTITIES = {"printed_needed_gib": "needed, GiB", "printed_est_max_len": "largest length",
@@ -41,3 +42,27 @@ def gate_table():
 def missed_table():
     """Every row that misses, gate or not, with what is known."""
     return _table("Where we miss", lambda row: row.status == "miss", noted=True)
+
+
+def log_table(case):
+    """The lines of one public log, as vLLM prints them, each beside what our rules give of its inputs."""
+    table, (rows, _) = _checked("kv_cases.csv")
+    line = next(line for line in table if line.text("id") == case)
+    words = {"printed_block": "Setting attention block size to {} tokens",
+             "printed_kv_tokens": "GPU KV cache size: {} tokens",
+             "printed_concurrency": f"Maximum concurrency for {line.number('max_len'):,} tokens per request: {{}}x",
+             "printed_needed_gib": "{} GiB KV cache is needed", "printed_load_gib": "Model loading took {} GiB",
+             "printed_est_max_len": "the estimated maximum model length is {}"}
+    given = f"Available KV cache memory: {line.text('available_gib')} GiB", "given", ""
+    known = [row for row in rows if row.id == case and None not in (row.measured, row.predicted)]
+    said = [(words[row.quantity].format(short(row.measured)), short(row.predicted),
+             f"{short(row.low)} to {short(row.high)}") for row in known]
+    return Words(f"{line.text('model')}: {line.text('source')}", ("the log says", "ours", "range"), (given, *said))
+
+
+def starts_table():
+    """Starts of vLLM whose pool was printed: by article 1's 1.2 GiB, by the parts, and without the row's own source."""
+    cells = lambda one: (one.model, f"{one.measured_gib:.2f}", f"{one.before_gib:.2f}", f"{one.parts_gib:.2f}",
+                         "{:.2f} to {:.2f}".format(*one.range_gib), f"{one.left_out_gib:.2f}", one.source)
+    head = ("model", "pool printed, GiB", "by 1.2 GiB", "by the parts", "range", "its source left out", "source")
+    return Words("Pools of public starts", head, tuple(map(cells, starts())), numbers=(1, 2, 3, 5))

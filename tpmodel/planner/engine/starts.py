@@ -15,6 +15,7 @@ STATE_KERNEL, LATENT_KERNEL = 9.0, 10.0  # from here on FlashInfer's for gated-d
 FP8_HEADS = {64, 128, 256, 512}  # FlashInfer's, before FP8_KERNELS
 TURING, AMPERE = 75, 80  # ten times the capability that a quantised build needs; one in MXFP4, or in ModelOpt's 8 bits
 EIGHT_BITS = {"fp8", "mxfp8"}
+TABLE_ROWS = 64  # to which a vocabulary is padded
 DROPPED = ("nf4", "bnb-int8")  # bitsandbytes
 
 
@@ -99,17 +100,19 @@ def _no_kernel(config, kv_dtype, sm):
     return ""
 
 
-def group_of(module, rules):
+def group_of(module, method, cards, rules):
     """Rows of a matrix, of which a rank's share must be a multiple; 1 for any.
 
-    Blocks of FP8 experts are refined where the release does; experts in MXFP4 are padded.
+    Blocks of FP8 experts are refined by the kernels of some releases and cards; experts in MXFP4 are padded, and those
+    of AWQ and GPTQ have a kernel for any rows.
     """
-    if module.name == "experts" and module.format in ("fp8", "mxfp4"):
-        return min(module.group, rules.expert_rows) if module.format == "fp8" else 1
-    return module.group
+    if module.name == "experts" and (module.format == "mxfp4" or method.startswith(("awq", "gptq"))):
+        return 1
+    refined = module.name == "experts" and module.format == "fp8" and (least(cards) or FP8_KERNELS) >= FP8_KERNELS
+    return min(module.group, rules.expert_rows) if refined else module.group
 
 
-def check_ranks(config, ranks, rules):
+def check_ranks(config, cards, ranks, rules):
     """Refuse a split whose shares of a matrix do not fall on whole elements and whole groups of scales."""
     value = next((layer.value_head_elements for layer in config.order if layer.value_head_elements), 0)
     state = next((layer.state for layer in config.order if layer.state), None)
@@ -118,8 +121,11 @@ def check_ranks(config, ranks, rules):
     heads = next((layer.kv_heads for layer in config.order if layer.kv_heads), 0)
     if config.family == "gpt_oss" and ranks > heads:  # its class does not copy key/value heads to more ranks
         raise Refused(f"ranks = {ranks} is not accepted: at most the {heads} key/value heads of {config.name}")
+    table = -(-config.vocabulary // TABLE_ROWS) * TABLE_ROWS
+    if table % ranks:
+        raise Refused(f"ranks = {ranks} is not accepted: it must divide the {table} rows of the padded vocabulary")
     for module in config.modules if ranks > 1 else ():
-        inputs, group = rows.get(module.name, 0), group_of(module, rules)
+        inputs, group = rows.get(module.name, 0), group_of(module, config.quant_method, cards, rules)
         if inputs % (ranks * group):
             size = f"{inputs} / {ranks} = {inputs / ranks:g}"
             needs = f"a multiple of {group}, the group of its {module.format} scales" if group > 1 else "a whole number"

@@ -34,16 +34,23 @@ class Version:
     expert_rows: int = 128  # smallest blocks of FP8 that a rank's experts may be cut into
     least_card: int = 70  # ten times the compute capability of the oldest cards that its wheels have kernels for
     gdn_step: int = 16  # FlashInfer's gated-delta prefill wants 64 and one state more; a card without it: checkpoints=0
+    whole_prompt: bool = False  # the profile run is a pass of the whole context
+    sorts: bool = False  # sampling sorts whole rows of the vocabulary
+    graphs: bool = True  # what CUDA graphs are expected to take is taken off before the cache is sized
+    counts: bool = True  # the counters of penalties are kept
 
 
+_NEW = dict(caching=True, printed="new", least_card=75)
 VERSIONS = (
-    Version((0, 0), grouped=False),
-    Version((0, 14), whole_model=True),
-    Version((0, 16)),
-    Version((0, 24), caching=True, printed="new", least_card=75),
-    Version((0, 32), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, least_card=75),
-    Version((0, 33), caching=True, printed="new", null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64,
-            expert_rows=32, least_card=75),
+    Version((0, 0), grouped=False, whole_prompt=True, sorts=True, graphs=False, counts=False),
+    Version((0, 8), grouped=False, sorts=True, graphs=False, counts=False),
+    Version((0, 14), whole_model=True, sorts=True, graphs=False, counts=False),
+    Version((0, 16), graphs=False, counts=False),
+    Version((0, 21), counts=False),
+    Version((0, 24), **_NEW, counts=False),
+    Version((0, 29), **_NEW),
+    Version((0, 32), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1),
+    Version((0, 33), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64, expert_rows=32),
 )
 RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 
@@ -71,6 +78,7 @@ class Setting:
     block_tokens: int = 16
     batch_tokens: int = 8192
     context_tokens: int = 1
+    sequences: int = 256  # that may run at once
     in_flight: int = None
     caching: bool = None
     mode: str = None  # of the states: none, align, all

@@ -7,7 +7,8 @@ from ...formula.view import View
 from ..shapes.models import model
 
 RANKS = 2
-OVERHEAD = assumed("vllm").numbers["overhead_bytes"]
+OVERHEAD = assumed("article-1-start").numbers["overhead_bytes"]
+"""What article 1 takes an engine to need; `planner.plan` counts it part by part."""
 UTILISATION_FRAC = assumed("article-1").utilisation_frac
 MODEL = model("qwen3.8-27b-nvfp4")
 GPU = gpu("rtx-5060-ti-16gb")

@@ -1,5 +1,8 @@
 """The machine and model of article 2: two unequal cards without peer access, an embedding model of 8 B."""
 
+from dataclasses import replace
+
+from ...catalog.assumptions import assumed
 from ...catalog.gpus import gpu
 from ...catalog.links import link
 from ...formula.view import View
@@ -7,7 +10,8 @@ from ..shapes.models import model
 from .articles import RECIPES, without
 
 MODEL = model("nemotron-3-embed-8b")
-CARDS = {"5080": gpu("rtx-5080"), "5060": gpu("rtx-5060-ti-16gb")}
+SHOWN = {key: gpu(key).numbers | assumed(f"article-2-{key}").numbers for key in ("rtx-5080", "rtx-5060-ti-16gb")}
+CARDS = {name: replace(gpu(key), numbers=SHOWN[key]) for name, key in zip(("5080", "5060"), SHOWN)}
 LINK = link("nccl-shm-wsl2")
 COPIES = {"5080": link("host-pcie5-x16-pageable"), "5060": link("host-pcie4-x4-pageable")}
 PINNED = {"5080": link("host-pcie5-x16-pinned"), "5060": link("host-pcie4-x4-pinned")}

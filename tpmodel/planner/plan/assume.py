@@ -3,6 +3,7 @@
 import re
 
 from ...catalog.assumptions import assumed, assumptions, ends
+from ...catalog.gpus import memory
 from ...catalog.links import line_bytes_per_s, link
 from ...catalog.sourced import Sourced
 from ...formula.units import GIB
@@ -104,6 +105,11 @@ def wait(text, layers, states, card, counted_s=0):
     return Sourced(ends[1], "s", "computed", said, gap.date, low=ends[0], high=ends[2])
 
 
+def draft_gap(text):
+    """What each draft waits with an engine, beside the step that verifies."""
+    return number("draft_gap_s", *engine(text), assumed("drafts"))
+
+
 def achieved_number(text, card):
     """The part of the bandwidth that kernels reach: of this engine where it is known, else of the card, or of any."""
     return number("achieved_frac", *engine(text, card), card, assumed("card"))
@@ -117,11 +123,6 @@ def mfu_number(card, format, model=""):
 def mfu_frac(card, format, end, model=""):
     """The same at one end of its range."""
     return mfu_number(card, format, model).base_range[end]
-
-
-def overhead_bytes(config, card, end):
-    """What the card holds beside weights and cache, by card or model where measured; the most at the low end."""
-    return number("overhead_bytes", card, models().get(config.name), assumed("vllm")).base_range[2 - end]
 
 
 def host_bytes_per_s(card, end):
@@ -142,7 +143,6 @@ def words(cards, link_entry, kind, config, ask):
     joined = lambda numbers, scale=1, digits="g": " / ".join(f"{number / scale:{digits}}" for number in numbers)
     kinds, said = {card.key: card for card in cards}.values(), []
     for name, key, text, scale, digits in (
-            ("overhead_bytes", "vllm", "graphs, activations and buffers take {} GiB a GPU", GIB, ".1f"),
             ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g"),
             ("mfu_frac", "bf16", "arithmetic reaches {} of the BF16 rate, less of smaller formats", 1, ".2g")):
         say = lambda numbers: text.format(joined(numbers, scale, digits))
@@ -156,10 +156,13 @@ def words(cards, link_entry, kind, config, ask):
              f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]
     if not ask.prompt:
         said.append(f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter")
-    sold = [card.key for card in kinds if "reported_bytes" not in card.numbers]
-    said += [f"{key}: memory as sold; the driver shows less" for key in sold]
+    for card in kinds:
+        low, _, high = (end / GIB for end in memory(card).base_range)
+        span = f", {low:.2f} to {high:.2f}" if low < high else ""
+        said.append(f"{card.key}: the driver gives an engine {memory(card).base / GIB:.2f} GiB{span} "
+                    f"({memory(card).kind}: {memory(card).source})")
     if config.draft_layers and not ask.mtp:
-        said.append("the MTP layer is counted in the weights; vLLM leaves it out where nothing is drafted")
+        said.append("the MTP layer is left out: vLLM loads it where something is drafted")
     if ask.mtp and {ask.acceptance, ask.accepted_per_draft, ask.acceptance_length} == {None}:
         said.append(f"a drafted token is accepted with a chance of {joined(ACCEPTANCE)} (estimate)")
     if len(cards) > 1:

@@ -16,6 +16,8 @@ def build(ask):
     if ask.quant is not None and ask.quant not in quants():
         raise inputs.refused("quant", ask.quant, f"it must be one of {', '.join(quants())}")
     config = find_config(ask.model) if ask.quant is None else quantised(ask.model, ask.quant)
+    if loading(ask) and config.quant_method == "fp8":  # each rank quantises its own part, in blocks of its own
+        config = replace(config, modules=tuple(replace(module, group=1) for module in config.modules))
     if ask.weights_gib is not None:
         config = sized(config, ask.weights_gib * GIB)
     if ask.text_only:

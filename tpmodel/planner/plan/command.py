@@ -30,10 +30,19 @@ def run(args):
 def _lines(found, args, made):
     """The plan as lines of text."""
     yield found["verdict"]
+    told = []
     for gpu in found["gpus"]:
         gib = {name: f"{gpu[f'{name}_bytes'] / 2**30:.2f}" for name in ("weights", "overhead", "budget", "kv_pool")}
         yield ("  {name}: weights {weights}, overhead {overhead}, of {budget} GiB; "
                "left for the cache {kv_pool} GiB".format(**gpu, **gib))
+        yield from map(_part, gpu["parts"] if args.explain and gpu["parts"] not in told else ())
+        told.append(gpu["parts"])
+    log, gib = found["log"], lambda sizes: " / ".join(f"{size / 2**30:.2f}" for size in dict.fromkeys(sizes))
+    if found["fits"]:
+        yield (f"  vLLM's log: Model loading took {gib(log['model_loading_bytes'])} GiB; "
+               f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
+               f"GPU KV cache size {log['kv_cache_tokens']:,.0f} tokens ({log['num_blocks']:,.0f} blocks), "
+               f"maximum concurrency for {log['max_model_len']:,} tokens {log['max_concurrency']:.2f}x")
     prompts = "documents" if found["runner"] == "pooling" else "prefill of one prompt"
     together = f" of {args.batch} sequences together" if args.batch > 1 else ""
     for at, part in ((f"decode{together} at {found['context_tokens']:,} tokens", found["decode"]),
@@ -57,6 +66,15 @@ def _lines(found, args, made):
         yield f"  link: {found['link']}" + (f" (your catalog also has {others})" if others else "")
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
     yield from filter(None, [found["command"]])
+
+
+def _part(row):
+    """A part of the overhead as a line: its size, its range, what makes it smaller, where it is from."""
+    size, low, high = (row[name] / 2**30 for name in ("bytes", "low_bytes", "high_bytes"))
+    span = f" ({low:.2f} to {high:.2f})" if f"{low:.2f}" != f"{high:.2f}" else ""
+    less = f"; less with {row['less_with']}" if row["less_with"] else ""
+    held = f"{row['apart']}: " if row["apart"] else ""
+    return f"    {held}{row['name']} {size:.2f} GiB{span}{less} ({row['kind']}: {row['source']})"
 
 
 def add_arguments(command):

@@ -1,6 +1,7 @@
 """What was asked, checked; its cards, link and model looked up in our catalog or in the user's own."""
 
 import re
+from dataclasses import replace
 
 from ... import inputs
 from ...catalog import sourced
@@ -106,6 +107,8 @@ def model(ask):
     for name, tokens in ("context", ask.context), ("prompt", ask.prompt):
         if tokens is not None and tokens > native:
             raise inputs.refused(name, tokens, f"it must be at most {native}, the native length of {ask.model}")
+    if not ask.mtp and ask.weights_gib is None:  # vLLM loads the layer only where it drafts
+        config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
                            batch_tokens=ask.batch_tokens, pooling=pools(config))

@@ -222,7 +222,8 @@ def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_
 def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume.ENGINE, packed=1):
     """A draft step of `sequences` sequences on the slowest of the cards that draft; it reads `packed` times ours."""
     held = {"draft_bytes": packed * draft_bytes(config, sequences), "drafts": drafts, "hidden": config.hidden,
-            "tokens": sequences * (1 + drafts), "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
+            "tokens": sequences * (1 + drafts), "draft_gap_s": assume.draft_gap(engine).base_range[2 - end],
+            "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
     views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)

@@ -4,15 +4,16 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
+from ...catalog.gpus import memory
 from ...formula.units import GIB
 from ...formulas.memory import kv_pool_bytes
 from ...formulas.weights import usable_bytes
 from ..engine.memory import FULL, RECENT, plan_model, state_bytes, token_bytes
 from ..engine.versions import Refused, split_layers
 from . import partition
-from .assume import MID, of_model, overhead_bytes
+from .assume import ENDS, MID, of_model
+from .overhead import overheads, stage_layers
 
 MOST_SEQUENCES = 4096  # that a plan looks for together
 FIRST, LAST = ("embedding", "vision"), ("head", "mtp")  # modules of the first and of the last pipeline stage
@@ -112,7 +113,7 @@ def reads(config, placement, tokens):
 
 def budgets(cards, util, reserves):
     """(the one fraction of all memories that the fullest GPU has free, what the engine then takes of each GPU)."""
-    sizes = [card.values().get("reported_bytes", card.vram_bytes) for card in cards]
+    sizes = [memory(card).base for card in cards]
     for card, size, reserve in zip(cards, sizes, reserves):
         if reserve >= size:
             said = f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has"
@@ -128,8 +129,9 @@ def with_offload(config, placement, setting, budget, batch, asked=None):
     if asked is None:
         pool = plan_model(config, on(placement, setting), 0.0)
         cache = placement.share(batch) * (pool.needed_bytes + pool.block_bytes)
-        asked = max(held - math.floor(have - overhead_bytes(config, card, 0) - cache - 1)  # a byte: sums round
-                    for card, have, held in zip(placement.cards, budget, placement.weights_bytes))
+        most = [one.ends[-1] for one in overheads(config, placement, setting, stage_layers(config, placement))]
+        asked = max(held - math.floor(have - overhead - cache - 1)  # a byte: sums round
+                    for overhead, have, held in zip(most, budget, placement.weights_bytes))
     moved = tuple(min(max(0.0, asked), held - 1) for held in placement.weights_bytes)
     return replace(placement, kind="offload", offloaded=moved,
                    weights_bytes=tuple(held - off for held, off in zip(placement.weights_bytes, moved)))
@@ -153,21 +155,16 @@ def cache_bytes(config, setting, context_tokens, layers=None):
     return per_token, total, states
 
 
-def stage_layers(config, placement):
-    """The Layers that each GPU of the placement holds."""
-    ends = zip(accumulate(placement.layers), placement.layers)
-    orders = [config.order[end - n : end] for end, n in ends]
-    return [orders[placement.stage(gpu)] for gpu in range(len(placement.cards))]
-
-
 def memories(config, placement, setting, budget, end):
     """{what: bytes} that each GPU holds, and what is left, with the overhead of one end."""
     found, orders = [], stage_layers(config, placement)
-    for card, held, room, order in zip(placement.cards, placement.weights_bytes, budget, orders):
+    taken = overheads(config, placement, setting, orders)
+    for card, held, room, order, one in zip(placement.cards, placement.weights_bytes, budget, orders, taken):
         per_token, _, states = cache_bytes(config, setting, 0, order)
-        overhead = overhead_bytes(config, card, end)
+        overhead = one.ends[-1 - end]  # the most of it at the low end
         found.append({"name": card.key, "weights_bytes": held, "kv_bytes_per_token": per_token, "state_bytes": states,
                       "overhead_bytes": overhead, "budget_bytes": room,
+                      "overhead_range": dict(zip(ENDS, one.ends)), "parts": list(one.parts),
                       "kv_pool_bytes": kv_pool_bytes(room, 1, held, overhead, ranks=1)})
     return tuple(found)
 

@@ -32,8 +32,9 @@ def make(ask):
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")
     if ask.batch == 1 and best.at_once and not ask.max_num_seqs:
-        said.append(f"--max-num-seqs {best.at_once}: vLLM refuses to start with more sequences than it has blocks for "
-                    f"states; its own default is {max(map(starts.default_sequences, best.placement.cards))}")
+        said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
+                    "states a block, without which vLLM refuses to start; its own default is "
+                    f"{max(map(starts.default_sequences, best.placement.cards))}")
     if line.shares_experts(best.placement, config):
         said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
                     "its own: vLLM's --data-parallel-size would share the experts out, not copy them")

@@ -6,10 +6,11 @@ from ... import inputs
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
 from ...formula.vocabulary import check
+from ..engine.takes import Stage
 from ..engine.versions import Setting
 from ..shapes.layers import Module
 from ..shapes.models import find_config
-from . import assume, one_pass, placement
+from . import assume, one_pass, overhead, placement
 from .machine import CARD_NEEDS, LINK_NEEDS, needed
 from .partition import fastest, parse_reserves
 
@@ -42,7 +43,8 @@ def split(model, gpus, layers=None, util=0.9, reserve_gib="0", link="nccl-shm-ws
     for i, (card, taken) in enumerate(zip(cards, budget)):
         one, two = (placement.stage_bytes(config, count, i, n) for n in (1, 2))
         layer = two - one  # what is left of a stage of one layer, it holds whatever its layers
-        free = taken - assume.overhead_bytes(config, card, assume.MID) - (one - layer)
+        stage = Stage(config.order[:-(-total // count)], i == 0, i == count - 1, 1)
+        free = taken - overhead.of(config, card, Setting(batch_tokens=int(batch_tokens)), stage).ends[1] - (one - layer)
         rooms.append(max(0, int(free // layer)))
     found = fastest(total, pace, rooms) if layers is None else inputs.layers(layers, "layers", count, total)
     placed = placement.place(config, cards, "pp", found)

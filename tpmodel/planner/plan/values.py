@@ -87,6 +87,7 @@ class Way:
     fits: bool
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
+    setting: object  # the engine's, with the sequences that may run at once
     users: object = None
     decode: Speed = None  # None where it does not fit, and of an embedding model
     prefill: Speed = None
@@ -137,9 +138,20 @@ class Plan:
     assumptions: tuple
     rival: object = None
 
+    def log(self):
+        """What vLLM of the version asked for prints when it has started so."""
+        best, pool = self.best, self.best.pool
+        tokens = pool.printed_tokens_old if self.setting.rules.printed == "old" else pool.printed_tokens
+        part = lambda gpu, name: sum(row["bytes"] for row in gpu["parts"] if row["quantity"] == name)
+        return {"num_blocks": pool.pool_blocks, "kv_cache_tokens": tokens,
+                "max_concurrency": pool.concurrency, "max_model_len": self.ask.context or best.holds_tokens,
+                "model_loading_bytes": [gpu["weights_bytes"] + part(gpu, "padding_bytes") for gpu in best.memories],
+                "graph_bytes": [part(gpu, "graph_bytes") for gpu in best.memories],
+                "available_bytes": [gpu["kv_pool_bytes"] for gpu in best.memories]}
+
     def document(self):
         """The plan as plain values: the one place where its JSON is made."""
-        best, placed, pool = self.best, self.best.placement, self.best.pool
+        best, placed = self.best, self.best.placement
         return {
             "gpus": [dict(memory) for memory in best.memories],
             "max_context_tokens": best.holds_tokens, "max_context_range": dict(zip(ENDS, best.longest)),
@@ -147,8 +159,7 @@ class Plan:
             **{part: (speed := getattr(best, part)) and speed.document() for part in PARTS}, "util": best.util,
             "runner": "pooling" if self.setting.pooling else "generate",
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
-            "log": {"num_blocks": pool.pool_blocks, "kv_cache_tokens": pool.printed_tokens,
-                    "max_concurrency": pool.concurrency},
+            "log": self.log(),
             "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
             "crossover": self.crossover, "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "other_links": list(self.machine.other_links),

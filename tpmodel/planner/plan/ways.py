@@ -36,6 +36,25 @@ def jobs(setting, placed, ask, context_tokens, prompt_tokens):
             "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
 
 
+def _at_once(config, placed, setting, ask, budget):
+    """The setting with the sequences that may run at once, and --max-num-seqs where the line must have it.
+
+    Fewer sequences leave more memory to the cache: as many fewer as one context needs to fit, and in a model with
+    states no more than blocks, at the low end too.
+    """
+    default, asked = max(map(starts.default_sequences, placed.cards)), ask.max_num_seqs
+    told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
+    wanted = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
+    while True:
+        setting = replace(setting, sequences=told or default)
+        least = placement.memories(config, placed, setting, budget, 0)
+        pool = placement.pool(config, placed, replace(setting, context_tokens=wanted), least)
+        blocks = int(pool.pool_blocks) if any(layer.state for layer in config.order) else default
+        if asked or placed.share(ask.batch) > 1 or setting.sequences == 1 or pool.fits and blocks >= setting.sequences:
+            return setting, told
+        told = blocks if pool.fits else setting.sequences // 4
+
+
 def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
@@ -43,7 +62,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
-    starts.check_ranks(config, placed.ranks, setting.rules)
+    starts.check_ranks(config, placed.cards, placed.ranks, setting.rules)
     kernels, ends = starts.kernels(config, setting.kv_dtype, placed.cards), range(len(assume.ENDS))
     setting = replace(setting, ranks=placed.ranks, **kernels)
     asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
@@ -54,6 +73,7 @@ def way(config, machine, setting, ask, kind, layers=None):
         if not placed.offloaded_bytes:
             where = "all GPUs together" if len(placed.cards) > 1 else "the first GPU"
             raise Refused(f"offload is not needed: the weights fit on {where}")
+    setting, at_once = _at_once(config, placed, setting, ask, budget)
     found = [placement.memories(config, placed, setting, budget, end) for end in ends]
     longest = tuple(placement.longest(config, placed, setting, memories, ask.batch) for memories in found)
     middle, holds = found[assume.MID], longest[assume.MID]
@@ -61,9 +81,7 @@ def way(config, machine, setting, ask, kind, layers=None):
     at = ask.context or min(max(usual, ask.prompt or 0), holds)
     line = replace(setting, context_tokens=ask.context or holds or setting.context_tokens)  # as vLLM is started
     pool = placement.pool(config, placed, line, middle)
-    blocks = placement.pool(config, placed, line, found[0]).pool_blocks  # at the low end: a line must start there too
-    at_once = ask.max_num_seqs or starts.sequences(config, placed.cards, blocks, placed.share(ask.batch))
-    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once)
+    made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, setting)
     if made.fits:
         starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
     return _with_speeds(config, machine.link, setting, ask, made)

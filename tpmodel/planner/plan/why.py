@@ -1,9 +1,10 @@
 """How a number of a plan came about: the tree of quantities under it."""
 
+from ...catalog.gpus import memory as card_memory
 from ...formula.units import fixed
 from ...formula.view import View
 from ...formula.vocabulary import NAMES
-from . import assume, drafts, one_pass, ways
+from . import assume, drafts, one_pass, overhead, ways
 
 SHOWN = 6  # significant digits
 BLOCK_RULES = "the engine's own block rules: the longest sequence that the pool holds"
@@ -11,11 +12,12 @@ BLOCK_RULES = "the engine's own block rules: the longest sequence that the pool 
 
 def why(plan, name):
     """The derivation of the quantity `name` as plain values: name, symbol, value, unit, how, source, parts."""
-    views = _views(plan)
+    behind = overhead.of_plan(plan).behind
+    views = [*_views(plan), behind]
     for view in views:
         if name in NAMES or name in view:
             try:
-                return _document(view.why(name))
+                return _document(view.why(name), behind)
             except AttributeError:
                 continue
     known = ", ".join(sorted({held for view in views for held in view.names()}))
@@ -33,10 +35,10 @@ def _views(plan):
 
     memory = min(best.memories, key=lambda memory: memory["kv_pool_bytes"])
     card = next(card for card in plan.machine.cards if card.key == memory["name"])
-    size = card.numbers.get("reported_bytes", card.numbers["vram_bytes"])
+    size = card_memory(card)
     held = {"vram_bytes": (size.base, size), "utilisation_frac": (best.util, "asked for, or what is free"),
             "weights_bytes": (memory["weights_bytes"], "counted: the modules on this GPU"),
-            "overhead_bytes": (memory["overhead_bytes"], "assumed, or measured with this model or card"),
+            "overhead_bytes": (memory["overhead_bytes"], "part by part, as vLLM counts at its start"),
             "max_context_tokens": (best.holds_tokens, BLOCK_RULES),
             "native_tokens": (plan.config.native_tokens or best.holds_tokens, "the setting"),
             "ranks": (1, "the setting")}
@@ -62,10 +64,13 @@ def _views(plan):
     return [decode, prompt, room]
 
 
-def _document(why):
+def _document(why, behind):
     symbol, unit = (NAMES[why.name].symbol, NAMES[why.name].unit) if why.name in NAMES else ("", "")
+    under = why.parts
+    if why.name == "overhead_bytes" and "overhead_bytes" not in behind:
+        under = (behind.why("parts_bytes"),)
     return {"name": why.name, "symbol": symbol, "value": why.value, "unit": unit, "how": why.how, "source": why.source,
-            "parts": [_document(part) for part in why.parts]}
+            "parts": [_document(part, behind) for part in under]}
 
 
 def lines(tree, depth=0):

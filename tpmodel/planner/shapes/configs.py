@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .fields import FIELDS, HARMLESS, HINT, MOST, Fields, load_json, refuse
 from .layers import Layers, State
-from .weights import modules_of
+from .weights import modules_of, tower
 
 TEXT = ("text_config", "llm_config", "language_config", "language_model_config", "thinker_config")
 KINDS = {"full": "full_attention attention * global global_attention deepseek_sparse_attention",
@@ -157,6 +157,8 @@ class ModelConfig:
     modules: tuple
     intermediate: int = 0
     expert_intermediate: int = 0
+    experts_read: int = 0
+    tower: object = None  # the Tower, where it has one
     quant_method: str = ""
     architectures: tuple = ()
 
@@ -225,4 +227,4 @@ def parse_config(config, quantisation=None, name=""):
             raise refuse(key, f.raw.get(key), f"absent: what it does to {memory} is not modelled")
     return ModelConfig(name, f.family, f("hidden"), f("heads"), f("vocabulary"), f("native_tokens", 0), order, mtp,
                        kv_dtype, modules, f("intermediate", 0, 0), f("expert_intermediate", f("intermediate", 0, 0), 0),
-                       method, f.names("architectures"))
+                       f("experts_read", 0, 0), tower(f, config), method, f.names("architectures"))

@@ -55,6 +55,21 @@ class Module:
     bytes = property(lambda self: self.parameters * self.bits / 8, doc="Size with scales.")
 
 
+@dataclass(frozen=True)
+class Tower:
+    """A vision tower: what one patch takes while it runs, and patches of a token of the language model.
+
+    `pictures` is true where the size of a picture decides how many tokens it is, `film` where a video may be longer.
+    """
+
+    hidden: int
+    widest: int
+    pixels: int
+    patches: float
+    pictures: bool
+    film: bool
+
+
 def spread(counts, total):
     """A layer order for given counts, [(Layers, count), ...]: the first kind evenly spread, then the others, then none.
 

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 
 from .fields import refuse
-from .layers import Module
+from .layers import Module, Tower
 from .quant import FULL, PLAIN, Formats
 
 UNGATED = ("relu2", "gelu_new", "gelu_fast", "gelu_pytorch", "relu")
@@ -124,6 +124,27 @@ def feed_forward(f, kind, gated):
     return found
 
 
+def tower(f, config):
+    """The Tower of a config whose vision fields `vision` has accepted; None where it has none."""
+    v = config.get("vision_config")
+    if not isinstance(v, dict) or not vision(f, config):
+        return None
+    take = lambda *keys, other=0: next((v[k] for k in keys if type(v.get(k)) is int and 0 < v[k] < 10**7), other)
+    hidden = take("embed_dim" if "mlp_ratio" in v else "hidden_size", "vt_hidden_size")
+    wide = take("intermediate_size", "vt_intermediate_size") or int(hidden * v.get("mlp_ratio", 0))
+    patch, frames = take("patch_size", other=14), take("temporal_patch_size", other=1)
+    merge = take("spatial_merge_size")
+    picture = (take("image_size", other=0) // patch) ** 2
+    tokens = f.integer("mm_tokens_per_image", 0) or f.integer("image_seq_length", 0)
+    patches = merge**2 or (picture / tokens if picture and tokens else 4)
+    return Tower(hidden, (3 if _gated_tower(f, v) else 2) * wide, 3 * frames * patch * patch, patches, frames > 1,
+                 str(v.get("model_type", f.family)).startswith(("qwen2_vl", "qwen2_5_vl")))
+
+
+def _gated_tower(f, v):
+    return any(s in str(v.get("model_type", f.family)) for s in ("gemma4", "pixtral", "qwen2_5_vl"))
+
+
 def vision(f, config):
     """Parameters of the vision tower and its projector."""
     if config.get("audio_config"):
@@ -142,7 +163,7 @@ def vision(f, config):
     if not (h and depth and wide):
         raise ValueError("config.json has no vision_config with hidden_size, depth or num_hidden_layers, "
                          "and intermediate_size")
-    matrices = 3 if any(s in str(v.get("model_type", f.family)) for s in ("gemma4", "pixtral", "qwen2_5_vl")) else 2
+    matrices = 3 if _gated_tower(f, v) else 2
     layers = depth * (4 * h * take("qkv_hidden_size", other=h) + matrices * h * wide + 9 * h + wide)
     patch, frames = take("patch_size", other=14), take("temporal_patch_size", other=1)
     table = take("num_position_embeddings", other=0) * h + 2 * take("position_embedding_size", other=0) * h

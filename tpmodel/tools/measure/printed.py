@@ -3,6 +3,7 @@
 import re
 
 from ... import inputs
+from ...catalog.gpus import memory
 from ...formula.units import GIB
 from ...formulas.memory import kv_pool_bytes
 
@@ -90,7 +91,7 @@ def overhead(said, card, util=None):
     weights, available = said["weights_gib"], said["available_gib"]
     if not 0 < share <= 1:
         raise ValueError(f"gpu_memory_utilization = {share:g} is not accepted: it must be a number above 0, at most 1")
-    total = said["memory_gib"] * GIB if said.get("memory_gib") else card.values().get("reported_bytes", card.vram_bytes)
+    total = said["memory_gib"] * GIB if said.get("memory_gib") else memory(card).base
     heaviest, least = max(weights.values()), min(available.values())
     left = [kv_pool_bytes(total, share, max(1.0, weights.get(worker, heaviest) * GIB), 0, 1) - gib * GIB
             for worker, gib in available.items()]

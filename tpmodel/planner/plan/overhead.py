@@ -1,0 +1,59 @@
+"""What the engine takes of each GPU beside weights and cache: measured with this card or model, else part by part."""
+
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ...formula.view import View
+from ..engine.takes import Stage, taken
+from ..shapes.models import models
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Of one GPU: (least, middle, most), its parts as rows, and the view behind it, or the number that was measured."""
+
+    ends: tuple
+    parts: tuple
+    behind: object
+
+
+def measured(config, card):
+    """The number of the card or of the model, where one was measured; None where the parts count."""
+    own = (entry.numbers.get("overhead_bytes") for entry in (card, models().get(config.name)) if entry)
+    return next(filter(None, own), None)
+
+
+def of(config, card, setting, stage):
+    """The Overhead of one GPU."""
+    number = measured(config, card)
+    if number is None:
+        found = taken(config, setting, stage)
+        return Overhead(found.ends, found.parts, found.view)
+    low, mid, high = number.base_range
+    row = {"name": "as measured", "quantity": "overhead_bytes", "bytes": mid, "low_bytes": low, "high_bytes": high,
+           "counted": True, "less_with": "", "apart": "", "kind": number.kind, "source": number.source}
+    return Overhead(number.base_range, (row,), View({"overhead_bytes": mid}, sources={"overhead_bytes": number}))
+
+
+def of_plan(plan):
+    """The Overhead behind the GPU of a plan that has least left for the cache."""
+    best = plan.best
+    least = min(range(len(best.memories)), key=lambda gpu: best.memories[gpu]["kv_pool_bytes"])
+    return overheads(plan.config, best.placement, best.setting, stage_layers(plan.config, best.placement))[least]
+
+
+def stage_layers(config, placement):
+    """The Layers that each GPU of the placement holds."""
+    ends = zip(accumulate(placement.layers), placement.layers)
+    orders = [config.order[end - n : end] for end, n in ends]
+    return [orders[placement.stage(gpu)] for gpu in range(len(placement.cards))]
+
+
+def overheads(config, placement, setting, orders):
+    """The Overhead of each GPU of a placement; `orders` are the Layers that each holds."""
+    count = len(placement.layers)
+    found = []
+    for gpu, (card, order) in enumerate(zip(placement.cards, orders)):
+        at = placement.stage(gpu)
+        found.append(of(config, card, setting, Stage(tuple(order), at == 0, at == count - 1, placement.ranks)))
+    return found
