@@ -103,5 +103,6 @@ def _with_speeds(config, link, setting, ask, made):
     if setting.pooling:
         return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
-    most = placement.most(config, placed, setting, made.memories, max(1, at))
+    budget = [gpu["budget_bytes"] for gpu in made.memories]
+    most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs)
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
