@@ -106,8 +106,9 @@ def test_links_meet_what_was_measured():
         link(key).numbers["allreduce_latency_s"].base_range[end])
     assert call("mailbox", 10240) == pytest.approx(3.7e-6, rel=0.05)
     # 8 KiB on RTX 4090; SGLang
-    assert call("shm", 10240, 0) < 16.8e-6 < call("shm", 10240, 2) == pytest.approx(39e-6, rel=0.02)
-    assert call("shm", 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
+    pair = "shm-rtx-4090"
+    assert call(pair, 10240, 0) < 16.8e-6 < call(pair, 10240, 2) == pytest.approx(39e-6, rel=0.02)
+    assert call(pair, 2**28) == pytest.approx(0.1206, rel=0.02)  # two RTX 4090
     assert call("nvlink-h200", 2**28) == pytest.approx(893.9e-6, rel=0.03)
     assert call("shm-h200", 2**28) == pytest.approx(9.402e-3, rel=0.01)
 

@@ -24,11 +24,11 @@ DATA = resources.files("tpmodel.planner.evidence") / "data"
 MEASURED = {"comm": ("time_s", "algbw_bytes_per_s"), "decode": ("tokens_per_s",), "prefill": ("tokens_per_s", "ttft_s")}
 BOOKS = ("use", "group", "note", "source")
 # rows inside, of, bound on the median error
-GATE = {"comm": (139, 150, 0.08), "decode": (67, 69, 0.10), "prefill": (38, 45, 0.28)}
+GATE = {"comm": (141, 150, 0.19), "decode": (66, 69, 0.10), "prefill": (43, 45, 0.28)}
 TABLES = {kind: list(csv.DictReader((DATA / f"{kind}_cases.csv").read_text().splitlines())) for kind in GATE}
 KNOWN = {line["id"]: line for lines in TABLES.values() for line in lines}
 MISSES = set("""C06/16384 C06/32768 C11a/65536 C11a/524288 C12a/32768 C12a/65536 C12a/131072 C12a/262144
-                C18b/20971520 C30/1024 C30/2048 D215 D52 F25 F34 F35 F56 F57""".split())
+                C30/2048 D215 D52 OD13 F34 F35""".split())
 # bytes of Qwen's 48 states with their convolutions, read and written
 STATES_READ = 2 * 48 * (48 * 128 * 128 * 4 + 3 * (2 * 16 + 48) * 128 * 2)
 # llama.cpp on an RTX 5060 Ti: a step, and cycles of each of 64 layers
@@ -77,8 +77,8 @@ def test_as_many_gate_rows_lie_inside_as_are_known_to(kind):
     rows, summary = checks.check(kind, DATA / f"{kind}_cases.csv")
     inside, gate, median = GATE[kind]
     assert summary["gate"] == gate and summary["ok"] >= inside and summary["skipped"] == 0
-    letter = kind[0].upper().replace("P", "F")
-    assert {r.id for r in rows if r.use == "gate" and r.status == "miss"} == {n for n in MISSES if n[0] == letter}
+    letter, missed = kind[0].upper().replace("P", "F"), {r.id for r in rows if r.use == "gate" and r.status == "miss"}
+    assert missed == {name for name in MISSES if name.lstrip("O")[0] == letter}
     assert summary["median_abs_error_frac"] < median
     assert all(r.note if r.predicted is None else r.low <= r.predicted <= r.high for r in rows)
 
@@ -96,12 +96,12 @@ def test_a_prediction_reads_nothing_measured(kind):
 def test_all_reduces_by_hand():
     """In us: start, and bytes over GB/s in thousands; the catalog's low, value, high of each link."""
     found = lambda name: tuple(1e6 * t for t in one(checks_comm, KNOWN[name]))
-    # shm, late start: 97.5; measured 97.9
-    assert found("C01/131072") == near(25 + 131.072 / 4, 39 + 131.072 / 2.24, 60 + 131.072 / 1.9)
+    # shm, host and slot not said, late start
+    assert found("C01/131072") == near(8.2 + 2 * 131.072 / 21.1, 33 + 131.072 / 3.9, 60 + 131.072 / 1.4)
     # early start, half the bandwidth
-    assert found("C01/8192") == near(8.2 + 2 * 8.192 / 4, 8.6 + 2 * 8.192 / 2.24, 34 + 2 * 8.192 / 1.9)
+    assert found("C01/8192") == near(8.2 + 2 * 8.192 / 21.1, 12 + 2 * 8.192 / 3.9, 34 + 2 * 8.192 / 1.4)
     # 4 GPUs: 2 hops there and back, 1.5 x the bytes
-    assert found("C13a/8192") == near(4 + 2 * 12.288 / 50, 8.7 + 4 + 2 * 12.288 / 48, 15 + 4 + 2 * 12.288 / 33)
+    assert found("C13a/8192") == near(4 + 2 * 12.288 / 50, 8.7 + 4 + 2 * 12.288 / 43, 15 + 4 + 2 * 12.288 / 33)
     # one-shot to 3 others; PCIe 3.0 is a quarter of 5.0
     assert found("C19b/4096") == near(3 + 3 * 4.096 / 12.5, 5 + 3 * 4.096 / 9.5, 7.6 + 3 * 4.096 / 6.25)
     # mailbox: 3.7, as measured
@@ -114,8 +114,9 @@ def test_a_decode_row_by_hand():
     """D30: 27.2 GB on four RTX 5060 Ti, 131072 cached tokens in 16 bits: 16 layers, one head of 256 a card, K and V;
     the states."""
     cache = (2 * 16 * 256 * 2 * 131072 + STATES_READ / 4) / 448e9
-    calls = [128 * (start + 2 * 1.5 * 10240 / rate)
-             for start, rate in ((34e-6 + 4e-6, 1.9e9), (8.6e-6 + 4e-6, 2.24e9), (8.2e-6, 4e9))]
+    line = 16e9 * 8 * 128 / 130 / 8  # PCIe 4.0 x8; in a graph a start takes 0.74 of itself
+    calls = [128 * (start + 2 * 1.5 * 10240 / rate) for start, rate in (
+        (34e-6 + 4e-6, 1.4e9), (0.74 * 12e-6 + 4e-6, 3.9e9), (0.58 * 8.2e-6, 0.68 * line))]
     ends = zip((0.78, 0.88, 0.95), calls, LLAMA_S)
     assert one(checks_decode, KNOWN["D30"]) == near(*(
         1 / ((27.2 / 4 / 448 + cache) / frac + call + gap) for frac, call, gap in ends))
@@ -125,7 +126,8 @@ def test_prompts_by_hand():
     """F29: 16384 tokens, 32 passes, four RTX 5060 Ti; 24.35 B parameters, 16 layers of 24 x 256, 128 sums a pass."""
     flop = (2 * 24_353_193_472 * 16384 + 4 * 16 * 24 * 256 * 16384 * 8192) / 4
     wire_bytes = 1.5 * 512 * 5120 * 2
-    ends = zip((0.5, 0.75, 0.92), (44.4e12, 47.4e12, 53.5e12), ((60e-6, 1.9e9), (39e-6, 2.24e9), (25e-6, 4e9)),
+    line = 16e9 * 8 * 128 / 130 / 8
+    ends = zip((0.5, 0.75, 0.92), (44.4e12, 47.4e12, 53.5e12), ((60e-6, 1.4e9), (33e-6, 3.9e9), (20e-6, 0.68 * line)),
                LLAMA_S)
     assert one(checks_prefill, KNOWN["F29"]) == near(*(
         16384 / (flop / (frac * rate) + 32 * (128 * (start + wire_bytes / speed) + gap))
@@ -210,7 +212,7 @@ def test_what_a_card_tells_of_its_link_and_formats_and_a_kernel_that_sends_to_al
     assert nvfp4 == q8
     far, short = (one(checks_decode, DECODE, link=way, gpus=8, tp=8) for way in ("p2p-oneshot", "p2p"))
     # of the slot of an RTX 5060 Ti, x8
-    calls = 128 * (5e-6 + 7 * 10240 / 19e9 - (8.7e-6 + 12e-6 + 2 * 1.75 * 10240 / 24e9))
+    calls = 128 * (5e-6 + 7 * 10240 / 19e9 - (0.74 * 8.7e-6 + 12e-6 + 2 * 1.75 * 10240 / 21.5e9))
     assert 1 / far[1] - 1 / short[1] == pytest.approx(calls, rel=1e-6)
 
 

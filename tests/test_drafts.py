@@ -97,6 +97,13 @@ def test_width_coverage_and_bias_by_hand(tmp_path):
     assert one["median_error_frac_without"] == -0.3 and found["by"]["engine"]["vllm"]["rows"] == 3
 
 
+def test_cards_as_people_write_them():
+    keys = lambda text, count: [card.key for card in checks_decode.cards_of(checks.Cells({"gpu": text}), count)]
+    assert keys("3090 + 3090Ti", 2) == ["rtx-3090", "rtx-3090-ti"]
+    assert keys("4070 Ti Super", 2) == ["rtx-4070-ti-super"] * 2
+    assert keys("2x RTX 5090 + rtx-3090", 3) == ["rtx-5090"] * 2 + ["rtx-3090"]
+
+
 @pytest.mark.parametrize("text, size", [
     ("q8", 34 / 32), ("q4_0", 18 / 32), ("q4_1", 20 / 32), ("q5_0", 22 / 32), ("fp16", 2), ("fp8_e4m3", 1), ("n/s", 2),
     ("q8_0/q4_0", 26 / 32)])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tpmodel.book import figures
 from tpmodel.formula import ops, printers
-from tpmodel.catalog import assumptions, gpus, links
+from tpmodel.catalog import assumptions, gpus, hosts, links
 from tpmodel.planner.shapes import models
 from tpmodel.formula import REGISTRY, Formula, formula, symbol
 from tpmodel.formulas import collectives, decode, memory, passes
@@ -337,7 +337,7 @@ def test_every_row_of_the_vocabulary_is_whole_and_stands_once():
 def test_every_name_of_the_vocabulary_is_used():
     """A term that nothing uses is dead: no formula, no parameter, no figure, no number of the catalog."""
     used = {f.__name__ for f in FORMULAS} | {p for f in FORMULAS for p in f.parameters}
-    for entry in (*gpus.gpus().values(), *links.links().values(), *models.models().values(),
+    for entry in (*gpus.gpus().values(), *hosts.hosts().values(), *links.links().values(), *models.models().values(),
                   *assumptions.assumptions().values()):
         used |= set(entry.numbers)
     for make in figures.ALL:

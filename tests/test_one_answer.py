@@ -172,7 +172,7 @@ ROWS = [  # (quantity and setting, decimals or None for texts, places)
         lambda: ms("decode", "engine's wait"), lambda: note("decode", "counted_wait_ms"),
         lambda: note("serving", "gap_ms"), lambda: note("prefill", "counted_gap_ms"), lambda: asked("gap_s") * 1e3]),
     ("one all-reduce of one token, us", 1, [
-        lambda: asked("protocol_allreduce_s") * 1e6, lambda: note("link", "token_two_us"),
+        lambda: asked("protocol_allreduce_s") * 1e6,
         lambda: readout("message-time", r"each carries 10 KiB in ([\d.]+) µs")]),
     ("decode as a pipeline", 1, [
         lambda: planned(parallel="pp")["decode"]["mid"], lambda: note("prefill", "pp_decode")]),

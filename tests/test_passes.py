@@ -26,11 +26,11 @@ SECONDS = st.floats(0, 1e3)
 
 
 def allreduces_s(line):
-    """128 of a row: early start and twice the bytes, or late; in a graph the earliest start that is known."""
+    """128 of a row: early start and twice the bytes, or late; in a graph the part of its start that is left."""
     if line["ranks"] == "1":
         return 0
     of, message = link(line["link"]), int(line["tokens"]) * 10240
-    early = of.numbers["allreduce_latency_s"].base_range[0 if line["graph"] == "yes" else 1]
+    early = of.allreduce_latency_s * (of.in_step_frac if line["graph"] == "yes" else 1)
     carry_s = message / of.link_bytes_per_s
     return 128 * min(early + 2 * carry_s, max(early, of.bulk_latency_s) + carry_s)
 

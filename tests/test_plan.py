@@ -28,6 +28,8 @@ def run(*arguments):
     ("qwen3.8-27b", 27.78), ("qwen3-32b", 32.76), ("qwen3-30b-a3b", 30.53), ("qwen3-8b", 8.19), ("qwen3-4b", 4.02),
     ("qwen2.5-32b", 32.76), ("mistral-7b", 7.24), ("llama-3.1-8b", 8.03), ("llama-3.1-70b", 70.55),
     ("gpt-oss-20b", 20.9), ("mixtral-8x7b", 46.7),
+    ("qwen2.5-1.5b", 1.54), ("deepseek-r1-distill-qwen-1.5b", 1.78), ("qwen3-coder-480b-a35b", 480.15),
+    ("codellama-34b", 33.74), ("glm-4.6", 356.8),
     ("qwen3-14b", 14.77), ("qwen3-1.7b", 1.72), ("qwen3-0.6b", 0.596), ("qwen3-235b-a22b", 235.09),
     ("qwen3-next-80b-a3b", 79.67), ("qwen3.5-35b-a3b", 35.5), ("qwen3.5-9b", 9.2), ("qwen2.5-7b", 7.62),
     ("qwen2.5-14b", 14.77), ("qwen2.5-72b", 72.71), ("qwen2.5-3b", 3.09), ("llama-2-7b", 6.74),
@@ -241,7 +243,7 @@ def test_layers_with_a_mixer_or_an_ffn_alone_have_one_all_reduce():
     terms = one_pass.terms(config, placement.place(config, (gpu("h200"),) * 2, "tp"), link("nvlink-h200"),
                            one_pass.decode(Setting(ranks=2), 1024))
     # the low-latency protocol sends twice the bytes
-    assert terms["all-reduces"][1] == pytest.approx(16 * (15.6e-6 + 2 * config.hidden * 2 / 300e9))
+    assert terms["all-reduces"][1] == pytest.approx(16 * (0.61 * 15.6e-6 + 2 * config.hidden * 2 / 300e9))
 
 
 def test_more_gpus_pay_further_hops():
@@ -335,11 +337,12 @@ def test_at_the_crossover_tensor_parallel_and_the_pipeline_are_equally_fast(tmp_
 
 
 def test_the_batch_at_which_ways_meet_fits_in_both():
-    cards = ["rtx-4090", "rtx-4090"]
-    batch = plan("qwen3-8b", cards, context=1024)["crossover"]["batch"]
-    assert all(plan("qwen3-8b", cards, kind, context=1024, batch=batch)["fits"] for kind in ("tp", "pp"))
-    tight = plan("qwen3-8b", cards, context=1024, util=0.42)["crossover"]
-    assert tight["batch"] is None and not plan("qwen3-8b", cards, "tp", context=1024, batch=batch, util=0.42)["fits"]
+    def found(kind="auto", **more):
+        return plan("qwen3-8b", ["rtx-4090"] * 2, kind, context=1024, host="2x epyc-zen2", **more)
+
+    batch = found()["crossover"]["batch"]
+    assert all(found(kind, batch=batch)["fits"] for kind in ("tp", "pp"))
+    assert found(util=0.42)["crossover"]["batch"] is None and not found("tp", batch=batch, util=0.42)["fits"]
 
 
 def test_a_latent_layer_multiplies_its_heads_not_its_latent():
@@ -353,10 +356,11 @@ def test_a_latent_layer_multiplies_its_heads_not_its_latent():
 
 
 def test_a_large_batch_turns_decode_to_the_pipeline_on_a_slow_link():
-    one = plan("qwen3-8b", ["rtx-4090", "rtx-4090"], context=1024)
+    slow = {"context": 1024, "host": "2x epyc-zen2"}
+    one = plan("qwen3-8b", ["rtx-4090", "rtx-4090"], **slow)
     batch = one["crossover"]["batch"]
     assert one["split"]["kind"] == "tp" and batch
-    tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, context=1024, batch=batch)["decode"]["mid"]
+    tp, pp = (plan("qwen3-8b", ["rtx-4090", "rtx-4090"], kind, batch=batch, **slow)["decode"]["mid"]
               for kind in ("tp", "pp"))
     assert pp >= tp
 

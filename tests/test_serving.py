@@ -193,5 +193,6 @@ def test_listings_hold_everything():
 def test_the_slow_end_of_a_transport_is_slow_in_both():
     fast, slow = measured.setting(end=measured.FAST), measured.setting(end=measured.SLOW)
     bandwidth, latency = (link("shm").numbers[name].base_range for name in ("link_bytes_per_s", "allreduce_latency_s"))
+    latency = [alone * part for alone, part in zip(latency, (0.58, 0.74, 1))]  # inside a graph
     assert (fast.link_bytes_per_s, fast.allreduce_latency_s) == (bandwidth[2], latency[0])
     assert (slow.link_bytes_per_s, slow.allreduce_latency_s) == (bandwidth[0], latency[2])

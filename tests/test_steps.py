@@ -45,10 +45,10 @@ def test_the_ring_shows_what_a_ring_does(ranks):
 
 def test_the_clock_adds_up_the_hops():
     view = RING.view({"hop": "6"})
-    assert view.now_s == pytest.approx(view.ring_s) == pytest.approx(6 * (4.3e-6 + 2560 / 2.24e9))
-    assert view.chain_s == pytest.approx(6 * (4.3e-6 + 10240 / 2.24e9))
-    assert view.tree_s == pytest.approx(4 * (4.3e-6 + 10240 / 2.24e9))
-    assert view.oneshot_s == pytest.approx(4.3e-6 + 3 * 10240 / 2.24e9)
+    assert view.now_s == pytest.approx(view.ring_s) == pytest.approx(6 * (6e-6 + 2560 / 3.9e9))
+    assert view.chain_s == pytest.approx(6 * (6e-6 + 10240 / 3.9e9))
+    assert view.tree_s == pytest.approx(4 * (6e-6 + 10240 / 3.9e9))
+    assert view.oneshot_s == pytest.approx(6e-6 + 3 * 10240 / 3.9e9)
 
 
 @pytest.mark.parametrize("tp, ranks", [("2 GPUs", 2), ("4 GPUs", 4)])

@@ -193,7 +193,7 @@ def test_a_batch_that_does_not_fit_still_says_how_many_do():
 # --- undecided -----------------------------------------------------------------------------------
 
 def test_what_is_not_known_may_turn_the_order_and_then_nothing_is_claimed():
-    found = plan("qwen3-8b", FOUR, batch=64, context=2048)
+    found = plan("qwen3-8b", FOUR, batch=64, context=2048, link="shm-rtx-4090")
     rival = found["next_best"]
     assert not rival["decided"] and rival["ratio"]["low"] < 1 < rival["ratio"]["high"]
     assert all(said in found["verdict"] for said in ("undecided", rival["label"], "tpmodel measure"))

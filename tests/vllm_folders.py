@@ -7,7 +7,18 @@ from tpmodel.planner.shapes.models import shapes
 CLASSES = {"qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM",
            "llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "mixtral": "MixtralForCausalLM",
            "gpt_oss": "GptOssForCausalLM", "deepseek_v3": "DeepseekV3ForCausalLM",
-           "qwen3_5": "Qwen3_5ForConditionalGeneration"}
+           "qwen3_5": "Qwen3_5ForConditionalGeneration", "gemma3_text": "Gemma3ForCausalLM",
+           "gemma2": "Gemma2ForCausalLM", "glm4_moe": "Glm4MoeForCausalLM", "glm4": "Glm4ForCausalLM",
+           "phi3": "Phi3ForCausalLM", "seed_oss": "SeedOssForCausalLM",
+           "nemotron_h": "NemotronHForCausalLM", "qwen3_next": "Qwen3NextForCausalLM",
+           "qwen3_5_text": "Qwen3_5ForCausalLM", "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
+           "llama4_text": "Llama4ForCausalLM", "ministral3": "Ministral3ForCausalLM",
+           "gemma4_text": "Gemma4ForCausalLM",
+           "deepseek_v2": "DeepseekV2ForCausalLM", "hunyuan_v1_moe": "HunYuanMoEV1ForCausalLM",
+           "glm4_moe_lite": "Glm4MoeLiteForCausalLM"}
+TAKEN = {"Ministral3ForCausalLM": "MistralForCausalLM", "SeedOssForCausalLM": "TransformersForCausalLM",
+         "HunYuanMoEV1ForCausalLM": "TransformersMoEForCausalLM"}  # what vLLM has for another's class
+BESIDE = {"deepseek_v2": {"n_group": 1, "topk_group": 1}}  # what vLLM wants to read too
 OUTER = ("architectures", "vision_config", "quantization_config", "tie_word_embeddings", "model_type")  # not the text's
 ROUTER = {"n_group": 8, "topk_group": 4, "topk_method": "noaux_tc", "scoring_func": "sigmoid",
           "routed_scaling_factor": 2.5, "norm_topk_prob": True}  # DeepSeek-V3's; no number of a plan depends on it
@@ -23,8 +34,8 @@ def architecture(name):
 
 def built_as(name):
     """(runner, class) that vLLM takes for a shape; an embedding model's head is not one that writes."""
-    own = shapes()[name].get("architectures")
-    return ("pooling", "MistralForEmbedding") if own == ["Ministral3Model"] else ("generate", architecture(name))
+    own, named = shapes()[name].get("architectures"), architecture(name)
+    return ("pooling", "MistralForEmbedding") if own == ["Ministral3Model"] else ("generate", TAKEN.get(named, named))
 
 
 BUILDS = {  # the quantization_config of a ready build, in full
@@ -49,6 +60,7 @@ def write(name, folder, quant=None):
         fields["text_config"] = text | {"model_type": "qwen3_5_text"}
     if fields["model_type"] == "deepseek_v3":
         fields |= ROUTER
+    fields |= BESIDE.get(fields["model_type"], {})
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(fields))
     return folder

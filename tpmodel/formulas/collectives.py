@@ -123,6 +123,17 @@ def group_latency_s(pair_latency_s, ranks, link_latency_s):
 
 
 @formula
+def place_bytes_per_s(line_frac, line_bytes_per_s, host_bytes_per_s):
+    r"""Bandwidth of an all-reduce through host memory: a share of the slower slot, at most what the host's chip moves.
+    limits : messages of 16 MiB and more; both ways at once, which some chips do far worse than one.
+    source : the smaller of two limits, as a roofline; the numbers of each host are in the catalog
+    >>> place_bytes_per_s(0.45, 31.5e9, 3.5e9), place_bytes_per_s(0.6, 15.75e9, 27.5e9)
+    (3500000000.0, 9450000000.0)
+    """
+    return ops.minimum(line_frac * line_bytes_per_s, host_bytes_per_s)
+
+
+@formula
 def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latency_s):
     r"""Time of an all-reduce in which every GPU gets all of every other's tensor at once.
     returns : equal to allreduce_s for two GPUs; one GPU pays nothing

@@ -72,7 +72,9 @@ def check(args):
             numbers = " ".join(f"{_number(n):>13}" for n in (row.predicted, row.low, row.high, row.measured))
             print(f"{row.id:8} {row.quantity:20} {numbers} {row.use:7} {row.status:8} {row.note}".rstrip())
         for group, found in summary.get("by", {}).get(args.by, {}).items():
-            print(f"{args.by} {group}: " + ", ".join(f"{name} {_number(value)}" for name, value in found.items()))
+            flat = found | {f"without {left}": bias for left, bias in found.get("without", {}).items()}
+            flat.pop("without", None)
+            print(f"{args.by} {group}: " + ", ".join(f"{name} {_number(value)}" for name, value in flat.items()))
         flat = {name: value for name, value in summary.items() if name not in ("failed", "by")}
         counts = ", ".join(f"{name} {_number(value)}" for name, value in flat.items())
         print("; ".join(filter(None, (counts, summary["failed"]))))
@@ -123,7 +125,8 @@ def parser():
     add = new("check", check, "predicted beside measured, for a CSV file").add_argument
     add("kind", help="what the file holds: kv, comm, decode, prefill or which")
     add("file", help="the CSV file")
-    add("--by", choices=("source", "engine", "link", "ranks", "kind"), help="print the summary of each group, too")
+    add("--by", choices=("source", "engine", "link", "host", "ranks", "kind"),
+        help="print the summary of each group, too")
     plan.add_arguments(new("plan", plan.run, "memory, context, speed and the vllm serve line"))
     embed.add_arguments(new("embed", embed.run, "documents to vectors with vLLM, on two GPUs or with offload"))
     add = new("embed-diff", embed_diff.run, "how far two results of embed are apart").add_argument

@@ -6,6 +6,7 @@ from .card import card_memory
 from .context import context_budget
 from .decode import decode_time
 from .drafts import draft_steps
+from .host import host_path
 from .linear import two_cuts
 from .link import link_protocols
 from .measured import decode_measured
@@ -19,12 +20,13 @@ from .unequal_lanes import unequal_lanes
 from .unequal_plan import unequal_map, unequal_memory
 
 ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
-       unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, decode_measured,
-       allreduce_steps, unequal_lanes, draft_steps, engine_takes)
+       unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, host_path,
+       decode_measured, allreduce_steps, unequal_lanes, draft_steps,
+       engine_takes)
 CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
             "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving",
             "speculation": "serving", "unequal-speeds": "unequal", "unequal-memory": "unequal",
             "unequal-map": "unequal", "context-blocks": "bytes", "module-bytes": "bytes", "link-protocols": "link",
-            "decode-measured": "measured", "allreduce-steps": "primer",
+            "host-path": "link", "decode-measured": "measured", "allreduce-steps": "primer",
             "unequal-lanes": "unequal", "draft-steps": "serving", "engine-takes": "card"}
 """Where each figure stands: its name -> the stem of its chapter."""

@@ -11,12 +11,12 @@ from ..live import Axes, Choice, Curve, Figure, Marker, Table, holding, slider, 
 SIZES = (KIB, 4 * MIB)
 MESSAGES = tuple(2.0 ** (10 + i / 4) for i in range(49))
 SHOWN = 13  # points of a series at most
-START = link("shm")
+START = link("shm-rtx-4090")
 SERIES = {  # label -> (points, GPUs)
     "RTX 4090, host memory": public("C01"), "MI100, host memory": public("C06"),
     "4 RTX PRO 6000, peer access": public("C13a"),
     "H200, host memory": (ours("shm"), 2), "H200, NVLink": (ours("nvlink"), 2)}
-CATALOG = {"4090, host": "shm", "MI100, host": "shm-mi100", "peer, PCIe 5.0 x16": "p2p-pcie5-x16",
+CATALOG = {"4090, host": "shm-rtx-4090", "MI100, host": "shm-mi100", "peer, PCIe 5.0 x16": "p2p-pcie5-x16",
            "H200, host": "shm-h200", "H200, NVLink": "nvlink-h200", "mailbox": "mailbox", "staged copies": "staged"}
 
 

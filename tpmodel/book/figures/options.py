@@ -25,7 +25,7 @@ RANGE = {words: dict(zip(("low_overhead_bytes", "mid_overhead_bytes", "high_over
 RANGE = {words.format(*(end / GIB for end in ends.values())): ends for words, ends in RANGE.items()}
 ITS_RANGE, OUR_RANGE = RANGE
 TAKEN_GIB = f"{TAKEN[1] / GIB:.10g}"
-SHM = wire.numbers(link("shm"), 2, assume.ENDS.index("mid"))
+SHM, IN_STEP = (wire.numbers(way, 2, assume.MID) for way in (link("shm"), wire.in_step(link("shm"))))
 NOMINAL = f"{GPU.vram_bytes / GIB:.0f} GiB, nominal"
 DRIVER = f"{GPU.reported_bytes / GIB:.2f} GiB, as its driver gives an engine"
 CARDS = {NOMINAL: {"vram_bytes": GPU.vram_bytes}, DRIVER: {"vram_bytes": GPU.reported_bytes}}
@@ -36,7 +36,7 @@ STATES_BYTES = cache_bytes(CONFIG, Setting(), 0)[2]  # of one sequence, before t
 COUNTED = {  # texts of controls
     "read_bytes": f"{CONFIG.read_bytes / GB:.10g}", "achieved_frac": f"{assume.ACHIEVED[1]:.10g}",
     "gap_s": f"{waits_s(assume.ENGINE)[1] / MS:.10g}", "context_tokens": f"{assume.PROMPT_TOKENS}",
-    "allreduce_latency_s": f"{SHM['allreduce_latency_s'] / US:.10g}",
+    "allreduce_latency_s": f"{IN_STEP['allreduce_latency_s'] / US:.10g}",
     "link": "host memory, two protocols", "states": "read and written"}
 PASS = {  # recipes of every figure that times a pass
     "message_bytes": "allreduce_payload_bytes",
@@ -94,7 +94,7 @@ def share(least, start=UTILISATION_FRAC, silent=()):
     return slider("utilisation_frac", "Fraction the engine may take", least, 1, start, step=0.01, silent=silent)
 
 
-def latency(start=20, silent=()):
-    """The latency of an all-reduce, from article 1's unless another is given."""
+def latency(start=20, silent=(), counted=COUNTED):
+    """The latency of an all-reduce, from article 1's unless another is given; `counted` in a decode step."""
     return slider("allreduce_latency_s", "Latency of one all-reduce", 1, 200, start, "µs",
-                  COUNTED["allreduce_latency_s"], silent=silent)
+                  counted["allreduce_latency_s"], silent=silent)

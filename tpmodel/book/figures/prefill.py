@@ -25,10 +25,11 @@ FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name
 BUILDS = {
     f"all, as article 1: {MODEL.parameters / 1e9:.2f} billion, 20 GB": {
         "parameters": MODEL.parameters, "read_bytes": MODEL.weights_bytes, "achieved_frac": 1, "cached_tokens": 0,
-        "states_bytes": 0},
+        "states_bytes": 0, "in_step_frac": 1},
     f"as counted: {MULTIPLIED / 1e9:.2f} billion, {CONFIG.read_bytes / GB:.2f} GB": {
         "parameters": MULTIPLIED, "read_bytes": CONFIG.read_bytes, "achieved_frac": assume.ACHIEVED[MIDDLE],
-        "cached_tokens": assume.PROMPT_TOKENS, "states_bytes": STATES_BYTES}}
+        "cached_tokens": assume.PROMPT_TOKENS, "states_bytes": STATES_BYTES,
+        "in_step_frac": wire.step_share(link("shm")).base}}
 RECIPES = PROMPT | PASS | {
     "linear_frac": lambda v: v.linear_s / v.pass_s,
     "busy_frac": lambda v: v.busy_s / v.pass_s,
@@ -43,7 +44,7 @@ AS_PLANNED = {
     "prompt_tokens": f"{assume.PROMPT_TOKENS}", "chunk_tokens": f"{assume.CHUNK_TOKENS}", "format": tuple(FORMATS)[-1],
     "mfu_frac": f"{COUNTED_MFU:.10g}", "link_bytes_per_s": f"{SHM['link_bytes_per_s'] / GB:.10g}",
     "bulk_latency_s": f"{SHM['bulk_latency_s'] / US:.10g}", "build": tuple(BUILDS)[-1],
-    **{name: COUNTED[name] for name in ("allreduce_latency_s", "gap_s")}}
+    "allreduce_latency_s": f"{SHM['allreduce_latency_s'] / US:.10g}", "gap_s": COUNTED["gap_s"]}
 ONE_CHUNK = note(lambda v: v.chunk_tokens >= v.prompt_tokens, "the prompt is one chunk")
 STEP_PARTS = (("linear", "blue", "linear layers", "busy_frac/PERCENT"), ("comm", "red", "", "working_frac/PERCENT"),
               ("wait", "gray", "", 100))
@@ -51,7 +52,8 @@ PROMPT_PARTS = (("linear", "blue", "", "linear_frac/PERCENT"), ("attention", "gr
                 ("comm", "red", "all-reduces", "working_frac/PERCENT"), ("wait", "gray", "engine waits", 100))
 LINES = {"all_linear_s": "linear", "all_attention_s": "attn.", "all_communication_s": "link", "prefill_s": "total"}
 
-decode = holding(tokens=1.0, context_tokens="cached_tokens")  # the same machine in a decode step
+decode = holding(tokens=1.0, context_tokens="cached_tokens",  # the same machine in a decode step, in a graph
+                 allreduce_latency_s=lambda v: v.in_step_frac * v.allreduce_latency_s)
 
 
 def _figure(chunk, start, chunk_note, link_note=(), **more):
@@ -63,7 +65,7 @@ def _figure(chunk, start, chunk_note, link_note=(), **more):
                    whole=True, silent=chunk_note),
             slider("link_bytes_per_s", "Link, one direction, as achieved", 1, 450, LINK.link_bytes_per_s / GB, "GB/s",
                    AS_PLANNED["link_bytes_per_s"], silent=link_note),
-            latency(silent=link_note),
+            latency(silent=link_note, counted=AS_PLANNED),
             slider("bulk_latency_s", "Start of the link's bulk protocol (0: it has one)", 0, 100, 0, "µs", step=1,
                    silent=ONE_LINE),
             Choice("format", "Linear layers multiply in", FORMATS, next(iter(FORMATS))),

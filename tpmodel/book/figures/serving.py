@@ -2,7 +2,7 @@
 
 from ...catalog.links import link
 from ...formula import ops
-from ...formula.units import GB, MS, US
+from ...formula.units import GB, MS
 from ...planner.engine.versions import Setting
 from ...planner.evidence.articles import GPU, MODEL, PLAIN
 from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
@@ -10,7 +10,7 @@ from ...planner.evidence.rows import printed
 from ...planner.plan import assume, one_pass, wire
 from ...planner.plan.placement import cache_bytes
 from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
-from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, ONE_LINE, PASS, SHM,
+from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, PASS, SHM,
                       STATES_BYTES, cache_format, gpus, latency, note, sources)
 
 AXIS_MS, AXIS_RATE = 100, 200
@@ -55,7 +55,7 @@ ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", 
            "another": "another"}
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
               "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
-ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{rate(context_tokens=assume.PROMPT_TOKENS):.1f}"
+ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{round(rate(context_tokens=assume.PROMPT_TOKENS), 1):g}"
 NAMES = ("gap_s", "draft_gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"),
          ("comm", "red", "all-reduces", "working_s/MS"), ("wait", "gray", "engine waits", "pass_s/MS"),
@@ -72,8 +72,9 @@ def _engine(name):
 
 def _transport(key):
     """Of a pair at each end, and of each hop that more GPUs add, there and back."""
-    pair = [wire.numbers(link(key), 2, end) for end in ENDS]
-    hops = [(wire.latency(link(key), 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS]
+    way = wire.in_step(link(key))
+    pair = [wire.numbers(way, 2, end) for end in ENDS]
+    hops = [(wire.latency(way, 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS]
     found = {"pair_latency_s": [here["allreduce_latency_s"] for here in pair], "link_latency_s": hops}
     found |= {name: [here[name] for here in pair] for name in ("link_bytes_per_s", "bulk_latency_s")}
     return {f"{name}_{end}": number for name, numbers in found.items() for end, number in enumerate(numbers)}
@@ -180,11 +181,10 @@ def speculation():
             *_drafts()[::-1],
             slider("gap_s", "Wait of the engine, a step or a round", 0, 60, COUNTED["gap_s"], "ms", step=0.5),
             latency(COUNTED["allreduce_latency_s"]),
-            slider("bulk_latency_s", "Start of the link's bulk protocol", 1, 200, SHM["bulk_latency_s"] / US, "µs",
-                   silent=ONE_LINE),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
             *_machine()),
-        presets={AS_COUNTED: {}}, constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1},
+        presets={AS_COUNTED: {}},
+        constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1, "bulk_latency_s": SHM["bulk_latency_s"]},
         sources=sources(SHAPE, MODEL), given=GIVEN, recipes=RECIPES,
         axes=(Axes("drafts a round", "tokens/s", (0, MOST_DRAFTS), (0, AXIS_RATE), legend=2),),
         marks=(

@@ -8,9 +8,10 @@ from importlib import import_module
 from ... import formulas
 from ...catalog.assumptions import assumptions
 from ...catalog.gpus import gpus
+from ...catalog.hosts import hosts
 from ...catalog.links import listed as links
 from ...formula import REGISTRY
-from ...formula.units import fixed
+from ...formula.units import GB, fixed
 from ...formula.vocabulary import NAMES, accepted
 from ...planner.evidence.allreduces import ours
 from ...planner.evidence.cases import cases
@@ -20,7 +21,7 @@ from ...planner.evidence.trust import context_swings, decode_swings
 from ...planner.shapes.models import models
 from .tables import Several, Words, short
 
-CATALOG = {"models": models, "cards": gpus, "links": links, "assumptions": assumptions}
+CATALOG = {"models": models, "cards": gpus, "links": links, "hosts": hosts, "assumptions": assumptions}
 
 
 def _grouped(pairs):
@@ -155,6 +156,18 @@ def check_groups(kind):
     groups = _grouped((lines[row.id]["group"], row) for row in counted)
     head = ("cards", "link", "rows", "inside", "middle off, %", "first row, source")
     return Words(f"Measured rows of check {kind}", head, tuple(map(row, groups.values())), (2, 3, 4))
+
+
+def hosts_table():
+    """What each class of host lets an all-reduce through its memory reach, and how its processors are called."""
+    def row(entry):
+        said = lambda name, unit, digits: "" if name not in entry.numbers else "{1} ({0} to {2})".format(
+            *(fixed(end / unit, digits) for end in entry.numbers[name].base_range))
+        return (entry.name, f"PCIe {entry.pcie_generation:.0f}.0", said("line_frac", 1, 2),
+                *(said(name, GB, 1) for name in ("host_bytes_per_s", "across_bytes_per_s", "peer_across_bytes_per_s")))
+
+    head = ("host", "slots", "share of the slot", "at most, GB/s", "two sockets, GB/s", "and peer access, GB/s")
+    return Words("Hosts: middle (low to high)", head, tuple(map(row, hosts().values())), (2, 3, 4, 5))
 
 
 def check_spread(kind, *groups):

@@ -1,8 +1,12 @@
 """All-reduces as they were timed: public tables of nccl-tests, and ours with NCCL held to one protocol at a time."""
 
-from ...catalog.links import link
+from statistics import median
+
+from ...catalog.links import line_bytes_per_s, link
 from ...formulas import collectives
 from ..plan import wire
+from . import transports
+from .checks import own_table
 from .measured import MIDDLE
 from .rows import table
 
@@ -15,6 +19,24 @@ def public(group):
     """
     lines = [line for line in table("comm_cases.csv") if line["group"] == group and line["time_s"]]
     return tuple((int(line["message_bytes"]), float(line["time_s"])) for line in lines), int(lines[0]["ranks"])
+
+
+def by_place(large=2**24):
+    """((class of host, what the slot moves, sockets, whether cards share a way up), bandwidth), ...: of the messages
+    of `large` bytes and more through host memory, the median of each place, in bytes a second on the wire.
+
+    >>> dict(by_place())["epyc-zen2", line_bytes_per_s(4, 8), 1, False] / 1e9
+    3.6
+    """
+    found = {}
+    for line in own_table("comm", "host")[0]:
+        here = transports.place_of(line)
+        if line["link"] == "shm" and line["use"] == "gate" and int(line["message_bytes"]) >= large and here.slot:
+            where = (here.host.key if here.host else "not-said", line_bytes_per_s(*here.slot), here.sockets,
+                     here.shared or here.root)
+            sent = collectives.allreduce_wire_bytes(int(line["message_bytes"]), int(line["ranks"]))
+            found.setdefault(where, []).append(float(sent) / float(line["time_s"]))
+    return tuple((where, round(median(rates), -7)) for where, rates in found.items())
 
 
 def ours(series, protocol="default"):

@@ -124,9 +124,9 @@ def judged(lines, quantity, predict):
 
 
 @lru_cache(maxsize=None)
-def own_table(kind):
-    """(lines, (rows, summary)) of the project's own table of a kind, data/<kind>_cases.csv."""
-    with resources.as_file(resources.files(__package__) / "data" / f"{kind}_cases.csv") as path:
+def own_table(kind, table=None):
+    """(lines, (rows, summary)) of the project's own table of a kind, data/<kind>_cases.csv, or of another one of it."""
+    with resources.as_file(resources.files(__package__) / "data" / f"{table or kind}_cases.csv") as path:
         return read_table(path)[1], check(kind, path)
 
 

@@ -1,7 +1,7 @@
 """Collectives between GPUs as people timed them, against the link of the catalog that the row names.
 
-Read are transport, slot, GPUs, collective and message, never the time. Nothing is fitted to a row: the range is the
-link's own.
+Read are transport, slot, host and path, GPUs, collective and message, never the time. Nothing is fitted to a row: the
+range is the link's own, by the function that `plan` asks too.
 """
 
 from ...formulas import collectives
@@ -29,4 +29,5 @@ def predict(line):
         raise ValueError(f"collective = {collective[:40]!r} is not predicted: "
                        f"it must be all_reduce, {' or '.join(HALVES)}")
     times = tuple(wire.allreduce_s(link, message, ranks, end) for end in reversed(range(len(ENDS))))
-    return times, f"link {link.key}"
+    rate = link.numbers["link_bytes_per_s"]
+    return times, f"link {link.key} {rate.where if rate.kind == 'computed' else ''}".rstrip()

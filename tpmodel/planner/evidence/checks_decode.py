@@ -3,6 +3,7 @@
 Read are the columns that describe the setting, never the speed: bytes read, cards, split, link, engine, drafts, cache.
 """
 
+import re
 from dataclasses import dataclass
 
 from ...catalog.gpus import by_name, gpu
@@ -11,7 +12,7 @@ from ...formulas import speculation
 from ...inputs import counted
 from ..engine.memory import state_bytes, token_bytes
 from ..engine.versions import Refused, Setting
-from ..plan import assume, one_pass, products
+from ..plan import assume, one_pass, products, wire
 from ..plan import drafts as accepting
 from ..plan.values import Ask
 from ..shapes.models import by_name as model_by_name
@@ -22,6 +23,7 @@ from .measured import MIDDLE
 SHORT_TOKENS = 1024  # a cache that one card reads in no time beside its weights
 MOST_TOKENS, MOST_GB, MOST_DRAFTS = 10**8, 10**5, 16
 UNKNOWN_SHAPE = {"hidden": 1, "heads": 1, "full_layers": 0, "head_elements": 1, "allreduces": 0}  # of one card
+BARE = re.compile(r"^([2-5]0[5-9]0) ?(ti super|ti|super|)$", re.I)  # what people write of an RTX 3090 Ti: 3090Ti
 SPLIT_BY_MEMORY = ("llama-cpp", "ik-llama-cpp", "exllama")  # engines that give a larger card more layers
 
 
@@ -70,7 +72,7 @@ def step_of(line, drafts=0, end=MIDDLE):
     if line.text("cuda_graphs", "yes") != "yes":
         raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    cards, link, engine = cards_of(line, ranks * stages), transports.of(line), _engine(line)
+    cards, link, engine = cards_of(line, ranks * stages), wire.in_step(transports.of(line)), _engine(line)
     depth, config = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), _shape(line, ranks * stages, drafts)
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
@@ -105,7 +107,7 @@ def step_of(line, drafts=0, end=MIDDLE):
 
 def cards_of(line, count):
     """The cards of a row: one name for all, or each of them with a plus between, `rtx-5080 + 2x rtx-3060-12gb`."""
-    names = [name.strip() for name in line.text("gpu").split("+")]
+    names = [BARE.sub(r"RTX \1 \2", name.strip()).strip() for name in line.text("gpu").split("+")]
     found = tuple(gpu(by_name(name)) for name in (counted(names) if all(names) else names))
     if len(found) not in (1, count):
         raise ValueError(f"gpu = {line.text('gpu')[:60]!r} is not accepted: it must name one card, or all {count}")

@@ -3,13 +3,11 @@
 Read are the columns that describe shape, card, link and tokens, never the time. No attention, cache, head or engine.
 """
 
-from dataclasses import replace
-
 from ...catalog.assumptions import ends
 from ...catalog.gpus import by_name, gpu
 from ...catalog.links import link, links
 from ...formula.units import DTYPE_BYTES
-from ..plan import assume, one_pass, products
+from ..plan import assume, one_pass, products, wire
 from . import transports
 from .checks import judged, need_columns
 
@@ -64,12 +62,7 @@ def _experts_s(line, card, each, tokens, ranks, end):
 
 
 def _link(line, ranks):
-    """The link of a row, by its name in the catalog or by its transport; in a graph an all-reduce starts as early as
-    it can, since the launch of each is paid once."""
+    """The link of a row, by its name in the catalog or by its transport; in a graph an all-reduce starts sooner."""
     name = line.text("link", "none")
     found = link(name) if name in links() else transports.of(line)
-    if ranks == 1 or line.text("graph") != "yes":
-        return found
-    start = found.numbers["allreduce_latency_s"]
-    early = replace(start, value=start.base_range[0], unit="s", low=None, high=None, kind="computed")
-    return replace(found, numbers=found.numbers | {"allreduce_latency_s": early})
+    return wire.in_step(found) if ranks > 1 and line.text("graph") == "yes" else found

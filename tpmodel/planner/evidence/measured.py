@@ -6,7 +6,7 @@ Its inputs are stated ranges, fitted to nothing. `end` is SLOW, MIDDLE or FAST: 
 from ...catalog.gpus import gpu
 from ...catalog.links import link
 from ..engine.versions import Setting
-from ..plan import assume, one_pass
+from ..plan import assume, one_pass, wire
 from ..plan.assume import ENDS
 from ..plan.placement import place
 from ..shapes.models import find_config
@@ -29,7 +29,7 @@ def setting(card="rtx-5060-ti-16gb", transport="shm", end=MIDDLE, engine=assume.
     config, way = find_config(MODEL.key), link(transport) if isinstance(transport, str) else transport
     placement = place(config, (gpu(card),) * ranks, "tp" if ranks > 1 else "one")
     job = one_pass.decode(Setting(ranks=ranks, kv_dtype="fp8"), context_tokens, engine=engine)
-    return one_pass.view(config, placement, one_pass.at_end(way, end), job, MIDDLE).given(**more)
+    return one_pass.view(config, placement, wire.at_end(way, end), job, MIDDLE).given(**more)
 
 
 def rate(*place, **more):

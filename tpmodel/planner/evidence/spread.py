@@ -4,6 +4,7 @@ import re
 from statistics import median
 
 from ..shapes.models import by_name
+from . import transports
 
 SOURCE = re.compile(r"(?:https?://)?((?:github\.com/)?[^#,\s/]+(?:/[^#,\s/]+)?)")
 
@@ -23,8 +24,13 @@ def _kind(line):
     return "experts" if any(module.name == "experts" for module in config.modules) else "dense"
 
 
+def _host(line):
+    host = transports.host_of(line)
+    return line.text("host_cpu") and f"{line.text('link')}, {host.key if host else 'not-said'}"
+
+
 GROUPS = {"source": _source, "engine": lambda line: line.text("engine"), "link": lambda line: line.text("link"),
-          "ranks": lambda line: line.text("tp") or line.text("ranks"), "kind": _kind}
+          "host": _host, "ranks": lambda line: line.text("tp") or line.text("ranks"), "kind": _kind}
 
 
 def of(rows):
@@ -49,6 +55,10 @@ def spread(rows, lines):
             if group := key(known[row.id]):
                 parted.setdefault(group, []).append(row)
         by[name] = {group: of(members) for group, members in parted.items()}
+        for group, members in parted.items() if name == "host" else ():
+            sources = {_source(known[row.id]) for row in members}
+            rest = {left: [row for row in members if _source(known[row.id]) != left] for left in sources}
+            by[name][group]["without"] = {left: of(rows)["median_error_frac"] for left, rows in rest.items() if rows}
     for source, found in by["source"].items():
         others = [row for row in kept if _source(known[row.id]) != source]
         found["median_error_frac_without"] = of(others)["median_error_frac"] if others else None

@@ -63,7 +63,12 @@ def _lines(found, args, made):
     yield from (f"  left out: {refusal}" for refusal in found["refused"])
     if len(inputs.counted(args.gpu)) > 1:
         others = ", ".join(found["other_links"])
-        yield f"  link: {found['link']}" + (f" (your catalog also has {others})" if others else "")
+        yield "  link: {link}, {link_name}".format(**found) + (f" (your catalog also has {others})" if others else "")
+        peer = found["with_peer_access"]
+        if peer and peer["decode"]:
+            kind, speeds = peer["split"]["kind"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
+            yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
+            yield f"  which one it is: {peer['how_to_know']}"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
     yield from filter(None, [found["command"]])
 
@@ -86,7 +91,12 @@ def add_arguments(command):
     add("--gpu", "name in the catalog, or as programs print it; once for each GPU, or 2x NAME", action="append")
     add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
     add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
-    add("--link", "name in the catalog: shm, p2p-pcie4-x16, nvlink-h200, ...", default="shm")
+    add("--link", "shm (through host memory), p2p (peer access), oneshot, mailbox, staged, or a name in the catalog: "
+        "p2p-pcie4-x16, nvlink-h200, ... (default: shm, and p2p beside it)")
+    add("--host", "what the cards sit in, as it prints its processor or epyc-zen2, epyc-zen4, desktop, ...; 2x NAME "
+        "where they sit on both of its sockets (default: a wide range)")
+    add("--slot", "slot of the slower card: pcie4-x8, oculink, thunderbolt-4, ...; with the word shared where two "
+        "cards share one way up (default: at best the card's own)")
     add("--kv-dtype", "bf16, fp8, ... (default: what the build says)")
     add("--context", "tokens that must fit (default: as many as fit)", type=int)
     add("--util", "fraction of the memory that the engine may take", type=float, default=0.92)

@@ -10,7 +10,7 @@ from ...catalog.links import link as find_link
 from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
-from . import drafts, partition
+from . import drafts, partition, places
 from .assume import ENGINE, ENGINES, other_engine
 from .build import build
 from .values import PARTS, Machine
@@ -58,7 +58,8 @@ def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
-    wire = needed(_entry(extra, ask.link, find_link), LINK_NEEDS, "plan")
+    here = places.place(ask.host, ask.slot, cards)
+    wire = needed(places.chosen(ask.link, here, cards, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))

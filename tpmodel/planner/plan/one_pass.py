@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 from ...formula.view import View
-from ...formula.vocabulary import NAMES
 from ...formulas import passes, pipeline
 from ..engine.memory import FULL
 from . import assume, products, wire
@@ -35,6 +34,7 @@ class Job:
     engine: str = assume.ENGINE  # its name, and where known its version
     formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
+    graph: bool = False  # a decode step is one CUDA graph, in which an all-reduce starts sooner
 
 
 def prompt(setting, prompt_tokens, chunk_tokens=assume.CHUNK_TOKENS, **more):
@@ -45,7 +45,7 @@ def prompt(setting, prompt_tokens, chunk_tokens=assume.CHUNK_TOKENS, **more):
 
 def decode(setting, context_tokens, sequences=1, drafts=0, **more):
     """The Job of one step of `sequences` sequences, or of one verify pass."""
-    return Job(setting, sequences * (1 + drafts), context_tokens, sequences, drafts=drafts, **more)
+    return Job(setting, sequences * (1 + drafts), context_tokens, sequences, drafts=drafts, **{"graph": True} | more)
 
 
 def terms(config, placement, link, job):
@@ -134,7 +134,8 @@ def _end(config, placement, link, job, end):
         found["engine's wait"] = job.passes * slowest.gap_s
     if job.drafts:
         cards = placement.cards[-1:] if count > 1 else placement.cards  # the last stage has layer and head
-        draft = draft_view(config, cards, link, placement.ranks, job.sequences, job.drafts, end, job.engine)
+        way = wire.in_step(link) if job.graph else link
+        draft = draft_view(config, cards, way, placement.ranks, job.sequences, job.drafts, end, job.engine)
         found["drafts"] = job.drafts * draft.draft_s
     return found, slowest
 
@@ -152,6 +153,7 @@ def groups_of(placement, job, end):
 def stages(config, placement, link, job, end):
     """One view for each stage of a pipeline, of the slowest of the GPUs that share it."""
     found, setting = {}, replace(job.setting, ranks=placement.ranks)
+    link = wire.in_step(link) if job.graph else link
     each, waits = range(len(placement.cards)), waiting(config)
     rows = zip(map(placement.stage, each), placement.cards, stage_layers(config, placement),
                *reads(config, placement, job.tokens))
@@ -227,14 +229,6 @@ def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume
     views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
-
-
-def at_end(link, end):
-    """The link with one end of its ranges as all that is known of it."""
-    return replace(link, numbers={
-        name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
-                      unit=NAMES[name].unit, low=None, high=None, kind="computed")
-        for name, number in link.numbers.items()})
 
 
 def handover_s(link, message, end):

@@ -6,9 +6,12 @@ from ...formula.units import GIB
 from ..engine import starts
 from ..engine.versions import Refused, TooMany
 from ..shapes.models import quants
-from . import assume, build, crossover, line, verdict, ways
+from . import assume, build, crossover, line, places, verdict, ways
 from .machine import check, machine, model
 from .values import Ask, Plan
+
+PEER_FIELDS = ("link", "link_name", "fits", "max_context_tokens", "decode", "prefill", "split", "compared", "verdict",
+               "command")
 
 
 def plan(model, gpus, *more, **fields):
@@ -28,6 +31,7 @@ def make(ask):
     best = verdict.choose(tried, ask.goal)
     met = crossover.of_ways(config, rig, tried, setting, best, ask)
     said = assume.words(rig.cards, rig.link, best.placement.kind, config, ask) + build.words(ask, config)
+    said += filter(None, [places.reach(rig.link, len(rig.cards))])
     if best.util < ask.util:
         said.append(f"--gpu-memory-utilization is {line.share(best.util)} in place of {ask.util:g}: "
                     "vLLM takes the same share of each GPU, and no more is free")
@@ -47,7 +51,9 @@ def make(ask):
         words += (f" {other.name} counts its memory by rules of its own: memory and context are those of "
                   f"{assume.ENGINE}, and there is no line for it.")
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival)
+    peer = _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival,
+                peer)
 
 
 def _tried(ask):
@@ -79,3 +85,20 @@ def _hint(ask):
         if any(way.fits and not way.placement.offloaded_bytes for way in tried):
             return f"; --quant {quant} would fit with {config.weights_bytes / GIB:,.1f} GiB of weights"
     return ""
+
+
+def _with_peer_access(ask, cards):
+    """The same question over peer access, and how to know which it is; None where the cards' slots are not known."""
+    name, bridge = places.peer(cards), places.own(cards, "nvlink")
+    if name == "p2p" and not all("pcie_lanes" in card.numbers for card in cards):
+        return None
+    known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
+             "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",
+             "`tpmodel measure` times it"]
+    place = {"host": ask.host, "slot": ask.slot} if name == "p2p" else {"host": None, "slot": None}
+    found = replace(ask, link=name, **place)
+    known += filter(None, [places.reach(machine(found).link, len(cards))])
+    if bridge and bridge != name:
+        known.append(f"where a bridge joins the cards, say --link {bridge}")
+    found = make(found).document()
+    return {name: found[name] for name in PEER_FIELDS} | {"how_to_know": "; ".join(known)}

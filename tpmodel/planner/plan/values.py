@@ -16,7 +16,7 @@ class Ask:
     gpus: tuple
     parallel: str = "auto"
     layers: tuple = None
-    link: str = "shm"
+    link: str = None  # not said: through host memory, and with peer access beside it
     kv_dtype: str = None
     context: int = None
     util: float = 0.92
@@ -33,6 +33,8 @@ class Ask:
     text_only: bool = False
     repository: str = None
     cpu_offload_gib: float = None
+    host: str = None
+    slot: str = None
     quant: str = None
     weights_gib: float = None
     accepted_per_draft: float = None
@@ -137,6 +139,7 @@ class Plan:
     command: str
     assumptions: tuple
     rival: object = None
+    with_peer_access: dict = None  # the same of the best way, where the link was not said
 
     def log(self):
         """What vLLM of the version asked for prints when it has started so."""
@@ -162,6 +165,7 @@ class Plan:
             "log": self.log(),
             "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
             "crossover": self.crossover, "next_best": self.rival and self.rival.document(), "command": self.command,
-            "link": self.machine.link.key, "other_links": list(self.machine.other_links),
+            "link": self.machine.link.key, "link_name": self.machine.link.name,
+            "other_links": list(self.machine.other_links), "with_peer_access": self.with_peer_access,
             "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),
             "assumptions": list(self.assumptions)}

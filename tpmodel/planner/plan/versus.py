@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import product
 
-from . import one_pass
+from . import one_pass, wire
 from .assume import ENDS, MID
 
 WAIT = "engine's wait"
@@ -77,7 +77,7 @@ def _seconds(arm):
     """{(end of the link, end of the cards, end of the wait): seconds} of an arm's work."""
     ends, found = range(len(ENDS)), {}
     for at in ends:
-        link, work = one_pass.at_end(arm.link, at), []
+        link, work = wire.at_end(arm.link, at), []
         for times, job in arm.jobs:
             terms = one_pass.terms(arm.config, arm.placement, link, job)
             waits = terms.pop(WAIT, (0,) * len(ENDS))

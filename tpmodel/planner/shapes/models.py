@@ -129,7 +129,7 @@ def by_name(text):
     """
     key = named(text) if text else text
     if key not in shapes() and not (text and inputs.exists(text, "model")):
-        plain = re.sub("[ _-]+", "-", text.rsplit("/", 1)[-1].lower()).removeprefix("meta-")
+        plain = re.sub("[ _-]+", "-", text.rsplit("/", 1)[-1].lower()).removeprefix("meta-").removeprefix("nvidia-")
         longer = [name for name in shapes() if plain and name.startswith(plain)]
         shorter = [name for name in shapes() if plain.startswith(name + "-")]
         key = min(longer, key=len) if longer else max(shorter, key=len, default=None)
