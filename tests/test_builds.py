@@ -261,3 +261,12 @@ def test_experts_of_awq_and_of_what_is_quantised_while_loading_may_have_any_rows
     assert best("rtx-4090", quant="fp8-block", repository="me/mine").fits
     with pytest.raises(ValueError, match="768 / 4 = 192, must be a multiple of 128"):
         best("rtx-3090", quant="fp8-block", repository="me/mine")
+
+
+def test_more_drafts_than_layers_that_draft_are_a_multiple_of_them(tmp_path):
+    config = dict(shapes()["qwen3.5-27b"]) | {"mtp_num_hidden_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    drafting = lambda mtp: asked(str(tmp_path), ("h200",), mtp=mtp, context=8192)
+    assert drafting(1).best.fits and drafting(4).best.fits
+    with pytest.raises(ValueError, match="mtp = 3 is not accepted: it must be at most the 2 MTP layers of"):
+        drafting(3)

@@ -56,7 +56,7 @@ def test_a_token_passes_all_stages_and_all_their_all_reduces():
 
 def test_sequences_in_groups_keep_both_stages_busy():
     """64 sequences, two equal stages: a round is two groups of 32 through the slower stage, in the middle; at the
-    slow end all 64 go through both in turn."""
+    slow end all 64 go through both in turn, where that takes longer."""
     config, both = find_config("llama-3.1-8b"), placed("pp2", 2)
     job = one_pass.decode(Setting(), 8192, 64)
     found = one_pass.terms(config, both, link("nvlink-h200"), job)

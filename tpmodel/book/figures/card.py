@@ -86,7 +86,7 @@ def card_memory():
             Line("card", 100, BOTTOM, 100, TOP, "text", "card's end"),
             Label("budget-size", lambda v: v.budget_percent - 1.5, 0.68, "{budget_bytes/GIB:2} GiB", color="red",
                   align="right"),
-            Label("card-size", 101.5, -2.8, "{vram_bytes/GIB:2} GiB", align="left")),
+            Label("card-size", 98.5, -2.8, "{vram_bytes/GIB:2} GiB", align="right")),
         readouts={
             "verdict": "{fits?Does not fit: |Fits: }{apart_bytes/GIB:2} GiB {fits?is missing|is left} on each card, "
                        "the cache of {apart_tokens:0} tokens.",

@@ -17,6 +17,8 @@ from .marks import EDGE, place, text
 COLORS = {  # name -> what matplotlib draws; the page replaces it by a variable of live.css
     "text": "#010203", "blue": "#0b4a86", "red": "#c4470f", "green": "#35a47c", "gold": "#d4a72c",
     "purple": "#8b3f78", "gray": "#7c828b", "teal": "#1b8fa5", "brown": "#6e4524"}
+FILLED = 0.97  # of the picture's width, at most, by a legend: another font may be wider
+NARROW = 0.88  # width of the picture on a page, of that in a notebook: a phone shows its texts the larger
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "tpmodel", "path.simplify": False, "axes.linewidth": 0.8,
     "font.size": 12, "axes.titlesize": 12, "legend.fontsize": 10.5, "xtick.labelsize": 11, "ytick.labelsize": 11}
@@ -27,7 +29,7 @@ def draw(figure, values=None, readouts=True):
     """The matplotlib Figure; `readouts` as a title (a page shows them as text of its own)."""
     view = figure.view(values)
     with matplotlib.rc_context(STYLE):
-        canvas = Canvas(figsize=figure.size, dpi=72)
+        canvas = Canvas(figsize=(figure.size[0] * (1.0 if readouts else NARROW), figure.size[1]), dpi=72)
         heights = [axes.height for axes in figure.axes]
         pairs = canvas.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
         for number, (axes, pair) in enumerate(zip(figure.axes, pairs)):
@@ -35,11 +37,12 @@ def draw(figure, values=None, readouts=True):
             for mark in figure.marks:
                 if mark.axes == number:
                     _draw_mark(f"{figure.name}-{mark.name}", mark, view, axes, pair)
+        for axes, pair in zip(figure.axes, pairs):  # once all texts stand beside the axes
             for columns in range(axes.legend, 0, -1):  # as many as the picture is wide
                 legend = pair.legend(ncols=columns, loc="lower left", bbox_to_anchor=(0, 1.0), frameon=False,
                                      borderaxespad=0.2, handlelength=1.2, columnspacing=1.0, handletextpad=0.5)
                 canvas.tight_layout(pad=0.4)
-                if legend.get_window_extent().x1 <= canvas.bbox.x1:
+                if legend.get_window_extent().x1 <= canvas.bbox.x1 * FILLED:
                     break
         canvas.tight_layout(pad=0.4)
         if readouts:

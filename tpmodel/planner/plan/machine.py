@@ -102,6 +102,9 @@ def model(ask):
         raise inputs.refused("kv_dtype", ask.kv_dtype, said)
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
+    if ask.mtp > config.draft_layers > 0 and ask.mtp % config.draft_layers:
+        wanted = f"at most the {config.draft_layers} MTP layers of {ask.model}, or a multiple of them"
+        raise inputs.refused("mtp", ask.mtp, f"it must be {wanted}")
     if ask.batch > 1 and pools(config):
         raise inputs.refused("batch", ask.batch, f"{ask.model} decodes nothing: documents fill a pass by themselves")
     native = config.native_tokens or NATIVE_TOKENS

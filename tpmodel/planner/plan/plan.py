@@ -45,7 +45,7 @@ def make(ask):
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
-        words += _hint(ask)
+        words += _hint(ask, rig)
     other = assume.other_engine(ask.engine)
     if other:
         words += (f" {other.name} counts its memory by rules of its own: memory and context are those of "
@@ -75,15 +75,22 @@ def _tried(ask):
     return rig, config, setting, tried, refused
 
 
-def _hint(ask):
+def _hint(ask, rig):
     """The first format in which the model would fit without offload, in words; empty where none would do."""
+    usual = ("one", "tp", "pp") if len(rig.cards) > 1 else ("one",)
+    kinds = usual if ask.parallel in ("auto", "offload") else (ask.parallel,)
     for quant in quants():
-        try:
-            _, config, _, tried, _ = _tried(replace(ask, quant=quant))
-        except ValueError:
+        other = replace(ask, quant=quant)
+        config, setting = model(other)
+        if config.weights_bytes > sum(card.vram_bytes for card in rig.cards):
             continue
-        if any(way.fits and not way.placement.offloaded_bytes for way in tried):
-            return f"; --quant {quant} would fit with {config.weights_bytes / GIB:,.1f} GiB of weights"
+        for kind in kinds:
+            try:
+                way = ways.way(config, rig, setting, other, kind, ask.layers)
+            except Refused:
+                continue
+            if way.fits and not way.placement.offloaded_bytes:
+                return f"; --quant {quant} would fit with {config.weights_bytes / GIB:,.1f} GiB of weights"
     return ""
 
 

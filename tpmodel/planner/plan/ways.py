@@ -84,10 +84,10 @@ def way(config, machine, setting, ask, kind, layers=None):
     made = Way(placed, used, middle, longest, at, holds >= (ask.context or ask.prompt or 1), pool, at_once, setting)
     if made.fits:
         starts.check_sequences(config, ask.max_num_seqs, pool.pool_blocks)
-    return _with_speeds(config, machine.link, setting, ask, made)
+    return _with_speeds(config, machine.link, setting, ask, made, budget)
 
 
-def _with_speeds(config, link, setting, ask, made):
+def _with_speeds(config, link, setting, ask, made, budget):
     """The Way with its speeds, where it fits, and what it gives to many users."""
     placed, at = made.placement, made.context_tokens
     confirmed = [round_tokens(ask.mtp, chance) for chance in drafts.chances(ask)]
@@ -103,6 +103,5 @@ def _with_speeds(config, link, setting, ask, made):
     if setting.pooling:
         return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
-    budget = [gpu["budget_bytes"] for gpu in made.memories]
     most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs)
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
