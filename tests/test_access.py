@@ -38,7 +38,7 @@ def test_the_keyboard_reaches_every_control_and_shows_where_it_is(name, opened):
     page = opened(name)
     expected = page.evaluate(
         "name => [...document.querySelectorAll(`#${name} :is(input, select, button, a[href])`)].length", name)
-    page.locator(f"#{name} :is(input, select)").first.focus()
+    page.locator(f"#{name} :is(input, select, button)").first.focus()
     seen = []
     for _ in range(expected + 2):
         focus = page.evaluate("""name => {

@@ -54,7 +54,7 @@ def counted(names):
     >>> counted(["2x rtx-3090", "h200"])
     ['rtx-3090', 'rtx-3090', 'h200']
     """
-    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.+)", name, re.S) for name in names]
+    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.*)", name, re.S) for name in names]
     return [one[2] for one in found for _ in range(int(one[1] or 1))]
 
 

@@ -22,7 +22,7 @@ LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
 WORDS = ("protocol", "transport", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
-         "before")  # beside numbers
+         "before", "multiplied")  # beside numbers
 
 
 @dataclass(frozen=True)

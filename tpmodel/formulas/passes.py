@@ -115,15 +115,16 @@ def turning_tokens(read_bytes, parameters, flop_per_s, mfu_frac, memory_bytes_pe
 
 
 @formula
-def expert_tokens(tokens, expert_frac, touched_frac, tile_tokens):
-    r"""Tokens that one expert of a mixture multiplies in a pass, on average of all experts.
-    returns : T_e; an expert that is touched fills up its last tile, half a tile on average
-    limits : tokens draw their experts evenly, each on its own.
-    source : vLLM, moe_align_block_size: what an expert gets is padded to whole blocks
-    >>> expert_tokens(tokens=2048, expert_frac=0.0625, touched_frac=1, tile_tokens=64)
-    160.0
+def expert_tokens(tokens, expert_frac, touched_frac, half_tokens):
+    r"""Tokens that one expert of a mixture multiplies in a pass, on average of all, in the time of its product.
+    returns : T_e; a small product takes the time of a larger one, at most of twice its tokens
+    limits : tokens draw their experts evenly, each on its own; few tokens meet kernels with small tiles.
+    source : Hockney 1994, doi:10.1016/S0167-8191(06)80021-9 (the half-performance length), of matrices
+    >>> expert_tokens(2048, expert_frac=0.25, touched_frac=1, half_tokens=200), expert_tokens(64, 0.25, 1, 200)
+    (712.0, 32.0)
     """
-    return tokens * expert_frac + touched_frac * tile_tokens / 2
+    drawn = tokens * expert_frac
+    return drawn + ops.minimum(drawn, touched_frac * half_tokens)
 
 
 @formula

@@ -11,6 +11,7 @@ from .linear import two_cuts
 from .link import link_protocols
 from .measured import decode_measured
 from .modules import module_bytes
+from .passes import one_pass
 from .prefill import message_time, prompt_time
 from .primer import allreduce_steps
 from .serving import alarm, speculation
@@ -21,12 +22,11 @@ from .unequal_plan import unequal_map, unequal_memory
 
 ALL = (decode_time, context_budget, two_cuts, block_flow, card_memory, message_time, prompt_time, alarm, speculation,
        unequal_speeds, unequal_memory, unequal_map, context_blocks, module_bytes, link_protocols, host_path,
-       decode_measured, allreduce_steps, unequal_lanes, draft_steps,
-       engine_takes)
+       decode_measured, allreduce_steps, unequal_lanes, draft_steps, engine_takes, one_pass)
 CHAPTERS = {"decode-time": "decode", "context-budget": "context", "two-cuts": "linear", "block-flow": "block",
             "card-memory": "card", "message-time": "prefill", "prompt-time": "prefill", "alarm": "serving",
             "speculation": "serving", "unequal-speeds": "unequal", "unequal-memory": "unequal",
             "unequal-map": "unequal", "context-blocks": "bytes", "module-bytes": "bytes", "link-protocols": "link",
-            "host-path": "link", "decode-measured": "measured", "allreduce-steps": "primer",
+            "host-path": "link", "decode-measured": "measured", "allreduce-steps": "primer", "one-pass": "prefill",
             "unequal-lanes": "unequal", "draft-steps": "serving", "engine-takes": "card"}
 """Where each figure stands: its name -> the stem of its chapter."""

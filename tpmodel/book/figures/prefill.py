@@ -2,6 +2,7 @@
 
 from ...catalog.links import link
 from ...formula.units import GB, GIB, KIB, MIB, TFLOP, US
+from ...planner.engine.versions import Setting
 from ...planner.evidence.articles import GPU, LINK, MODEL
 from ...planner.evidence.measured import MIDDLE
 from ...planner.evidence.prompts import PROMPT, points
@@ -13,15 +14,16 @@ from .options import (AS_COUNTED, CONFIG, COUNTED, ONE_GPU, ONE_LINE, PASS, SHAP
 
 LINKS = {name: holding(**wire.numbers(entry, 2, MIDDLE)) for name, entry in (
     ("line", LINK), ("peer", link("p2p-pcie5-x8")), ("copy", link("staged")), ("host", link("shm")))}
-COUNTED_MFU = assume.mfu_frac(GPU, "bf16", MIDDLE)
+COUNTED_MFU = assume.mfu_number(GPU, "attention").base_range[MIDDLE]
 MULTIPLIED = CONFIG.total(without=products.UNSPLIT, read=True)
-JOB = one_pass.prompt(None, assume.PROMPT_TOKENS)
+JOB = one_pass.prompt(Setting(), assume.PROMPT_TOKENS)
 COUNTED_S = products.work(CONFIG, GPU, 1, 1, JOB, 1, MIDDLE).linear_s
 COUNTED_FLOP_PER_S = 2 * MULTIPLIED * JOB.tokens / (COUNTED_MFU * COUNTED_S)
 """The one rate that all layers have together where each multiplies in its own format, if COUNTED_MFU is reached."""
+COUNTED_TIMES = assume.mfu_number(GPU, "fp4").value / COUNTED_MFU
 FORMATS = {f"{name}: {rate / TFLOP:,.0f} TFLOP/s": {"flop_per_s": rate} for name, rate in (
     ("FP4", GPU.fp4_flop_per_s), ("FP8", GPU.fp8_flop_per_s), ("BF16, also W4A16", GPU.bf16_flop_per_s),
-    (f"each its own, FP4 at {assume.MFU['fp4'][MIDDLE] / COUNTED_MFU:.2g} of the fraction", COUNTED_FLOP_PER_S))}
+    (f"each its own, FP4 at {COUNTED_TIMES:.2g} of the fraction", COUNTED_FLOP_PER_S))}
 BUILDS = {
     f"all, as article 1: {MODEL.parameters / 1e9:.2f} billion, 20 GB": {
         "parameters": MODEL.parameters, "read_bytes": MODEL.weights_bytes, "achieved_frac": 1, "cached_tokens": 0,

@@ -6,13 +6,14 @@ from collections import Counter
 from importlib import import_module
 
 from ... import formulas
-from ...catalog.assumptions import assumptions
+from ...catalog.assumptions import assumptions, ends
 from ...catalog.gpus import gpus
 from ...catalog.hosts import hosts
 from ...catalog.links import listed as links
 from ...formula import REGISTRY
 from ...formula.units import GB, fixed
 from ...formula.vocabulary import NAMES, accepted
+from ...planner.engine import kernels
 from ...planner.evidence.allreduces import ours
 from ...planner.evidence.cases import cases
 from ...planner.evidence.checks import own_table
@@ -156,6 +157,18 @@ def check_groups(kind):
     groups = _grouped((lines[row.id]["group"], row) for row in counted)
     head = ("cards", "link", "rows", "inside", "middle off, %", "first row, source")
     return Words(f"Measured rows of check {kind}", head, tuple(map(row, groups.values())), (2, 3, 4))
+
+
+def kernels_table():
+    """Which kernel an engine multiplies the weights of a build with, on which cards, and what it reaches there."""
+    def row(rule):
+        bounds = [f"from {rule.least:g}"] * bool(rule.least) + [f"below {rule.below:g}"] * (rule.below < kernels.MOST)
+        reach = " / ".join(f"{end:.2g}" for end in ends(rule.kernel, "mfu_frac"))
+        return (rule.engine or "vLLM, SGLang, others", rule.weights or "all others",
+                " ".join(bounds) or "all", rule.kernel, kernels.KERNELS[rule.kernel], reach, rule.source)
+
+    head = ("engine", "weights kept in", "compute capability", "kernel", "multiplied in", "part of that rate", "source")
+    return Words("The first row that fits decides, if the card has the rate", head, tuple(map(row, kernels.rules())))
 
 
 def hosts_table():

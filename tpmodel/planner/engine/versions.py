@@ -87,6 +87,7 @@ class Setting:
     checkpoints: int = None
     packed: bool = False  # block-outermost layout
     hybrid: bool = True  # the hybrid cache manager
+    kernels: tuple = ()  # of quantised weights, slow, middle and fast, where engine, format and card do not decide
     pooling: bool = False  # vectors or classes of documents, in place of text
 
 

@@ -72,7 +72,7 @@ def step_of(line, drafts=0, end=MIDDLE):
     if line.text("cuda_graphs", "yes") != "yes":
         raise ValueError("cuda_graphs is not yes: then the host's launches set the pace, which no column tells")
     ranks, stages = transports.split_of(line)
-    cards, link, engine = cards_of(line, ranks * stages), wire.in_step(transports.of(line)), _engine(line)
+    cards, link, engine = cards_of(line, ranks * stages), wire.in_step(transports.of(line)), engine_of(line)
     depth, config = line.number("kv_depth_tokens", 0, most=MOST_TOKENS), _shape(line, ranks * stages, drafts)
     if drafts and not config.draft_layers:
         raise ValueError(f"spec_tokens is not predicted: {config.name} has no MTP layer")
@@ -114,7 +114,7 @@ def cards_of(line, count):
     return found * (count // len(found))
 
 
-def _engine(line):
+def engine_of(line):
     """The engine of a row with its version, which may repeat the name."""
     return f"{line.text('engine')} {line.text('engine_version')}".strip()
 

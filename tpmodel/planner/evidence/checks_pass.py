@@ -7,12 +7,14 @@ from ...catalog.assumptions import ends
 from ...catalog.gpus import by_name, gpu
 from ...catalog.links import link, links
 from ...formula.units import DTYPE_BYTES
+from ..engine import kernels
 from ..plan import assume, one_pass, products, wire
 from . import transports
 from .checks import judged, need_columns
 
 MOST = 10**7
 MATRICES = 3  # of an FFN: gate, up, down
+DTYPES = [name for name in kernels.KERNELS if name in DTYPE_BYTES]
 BARE = {"heads": 1, "full_layers": 0, "head_elements": 1, "context_tokens": 0, "cache_read_bytes": 0, "gap_s": 0}
 ROUTING_S = ends("torch-experts", "routing_s")
 
@@ -33,18 +35,18 @@ def predict(line):
 def view(line, end):
     """The pass of a row, by name, at one end of all ranges."""
     card, dtype = gpu(by_name(line.text("gpu"))), line.text("dtype")
-    if dtype not in assume.RATE or assume.RATE[dtype] not in card.numbers:
+    if dtype not in DTYPES or not kernels.has(card, dtype):
         raise ValueError(f"dtype = {dtype[:40]!r} is not accepted: {card.key} has rates for "
-                         f"{', '.join(name for name, rate in assume.RATE.items() if rate in card.numbers)}")
+                         f"{', '.join(name for name in DTYPES if kernels.has(card, name))}")
     number = lambda name, default=None: line.number(name, default, least=0 if default == 0 else 1, most=MOST)
     layers, hidden, tokens, ranks = map(number, ("layers", "hidden", "tokens", "ranks"))
     wide, experts = number("intermediate", 0), number("experts", 0)
     parameters = layers * hidden * (number("qkv_rows") + number("o_columns") + MATRICES * wide)
     experts_s = _experts_s(line, card, layers * MATRICES * hidden, tokens, ranks, end) if experts else 0
-    rate, mfu = (card.numbers[assume.RATE[dtype]], assume.mfu_number(card, dtype))
+    rate, mfu = card.numbers[kernels.rate_of(dtype)], assume.mfu_number(card, dtype)
     return one_pass.stage(
         card, _link(line, ranks), end, **BARE, hidden=hidden, ranks=ranks, tokens=tokens, parameters=parameters,
-        read_bytes=parameters * DTYPE_BYTES[dtype], allreduces=one_pass.allreduces(layers), experts_s=experts_s,
+        read_bytes=parameters * DTYPE_BYTES[dtype], layers=layers, experts_s=experts_s,
         flop_per_s=rate.base_range[end], mfu_frac=mfu.base_range[end],
         linear_s=products.multiply_s(card, dtype, parameters, tokens, ranks, end),
         floor_s=products.floor_s(card, products.PRODUCTS * layers, end))

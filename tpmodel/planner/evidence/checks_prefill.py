@@ -4,28 +4,27 @@ Read are the columns that describe the setting, never a speed or a time. Rows of
 predicted as its chapter does.
 """
 
-from ...catalog.gpus import by_name, gpu
+from dataclasses import replace
+
 from ...inputs import layers as parse_layers
+from ..engine import kernels
 from ..engine.versions import Setting
 from ..plan import assume, one_pass, placement
 from ..shapes.models import by_name as model_by_name
 from . import article2, transports
-from .checks import judge, need_columns
+from .checks import Cells, judge, need_columns
+from .checks_decode import cards_of, engine_of
 from .unequal import BATCH_TOKENS, OFFLOAD_GIB, SHORTER
 
 QUANTITIES = ("tokens_per_s", "ttft_s")
-EMBEDDER, SMALL = "Nemotron-3-Embed-8B", "Nemotron-3-Embed-1B"
+EMBEDDER = "Nemotron-3-Embed-8B"
 PAIR = {"RTX 5080": "off5080", "RTX 5060 Ti": "off5060"}  # article 2's cards -> its way of running the model on one
-PLAIN = ("bf16", "bf16", "bf16")
-MULTIPLIED = {  # format in which weights of a printed kind are multiplied, slow end to fast end
-    "w4a4": ("fp4", "fp4", "fp4"), "w4a16": PLAIN, "nvfp4": ("bf16", "fp8", "fp4"), "fp8": ("bf16", "fp8", "fp8"),
-    "": PLAIN}
-CHUNKS = {alias: int(entry.chunk_tokens) for alias, entry in assume.ENGINES.items() if "chunk_tokens" in entry.numbers}
-MOST_TOKENS = 10**8
+QUANTISED = ("attention", "state", "mlp", "experts", "shared_experts")  # modules that a build keeps in its own format
+MOST_TOKENS, MOST_GIB, MOST_WATTS = 10**8, 10**5, 10**4
 
 
 def rows(columns, lines):
-    """The Rows of a table with the columns of prefill_cases.csv."""
+    """The Rows of a table with the columns of prefill_cases.csv; one with a power limit only reports."""
     need_columns(columns, "id model quant gpu tp pp link engine prompt_tokens")
     found = []
     for line in lines:
@@ -36,6 +35,7 @@ def rows(columns, lines):
         except ValueError as error:
             predictions, note = dict.fromkeys(QUANTITIES, str(error)), ""
         asked = [quantity for quantity in QUANTITIES if line.text(quantity)] or QUANTITIES[:1]
+        line = Cells(line | {"use": "report"}) if line.text("power_limit_w") else line
         found += [judge(line, quantity, predictions[quantity], note) for quantity in asked]
     return found
 
@@ -44,20 +44,36 @@ def predict(line):
     """((low, middle, high) in tokens/s, what was assumed) of one row."""
     if line.text("model") == EMBEDDER:
         return _embedding(line), "as article 2's chapter"
-    if line.text("model") == SMALL:
-        raise ValueError("its shape is not published")
+    config, cards, format, engine = _setting(line)
     ranks, stages = transports.split_of(line)
-    if stages > 1:
-        raise ValueError("pp > 1 is predicted for article 2's model only")
-    card, config = gpu(by_name(line.text("gpu"))), model_by_name(line.text("model"))
-    tokens, engine = line.number("prompt_tokens", least=1, most=MOST_TOKENS), line.text("engine")
-    formats = next(formats for kind, formats in MULTIPLIED.items() if kind in line.text("quant").lower())
-    formats = formats if assume.RATE[formats[-1]] in card.numbers else PLAIN  # 16 bits where the fastest is missing
-    chunk = line.number("chunk_tokens", CHUNKS.get(engine, assume.CHUNK_TOKENS), least=1, most=MOST_TOKENS)
-    link, placed = transports.of(line), placement.place(config, (card,) * ranks, "tp" if ranks > 1 else "one")
-    job = one_pass.prompt(Setting(ranks=ranks), tokens, chunk, engine=engine, formats=formats)
+    way = "x".join([f"tp{ranks}"] * (ranks > 1) + [f"pp{stages}"] * (stages > 1)) or "one"
+    layers = parse_layers(line.text("partition"), "partition") if line.text("partition") and stages > 1 else None
+    placed, link = placement.place(config, cards, way, layers), transports.of(line)
+    ends = {kernels.spread(engine, format, card) for card in cards} if format else set()
+    tokens, default = line.number("prompt_tokens", least=1, most=MOST_TOKENS), assume.of_engine("chunk_tokens", engine)
+    chunk = line.number("chunk_tokens", int(default.value), least=1, most=MOST_TOKENS)
+    setting = Setting(ranks=ranks, kernels=ends.pop() if len(ends) == 1 else ())
+    job = one_pass.prompt(setting, tokens, chunk, engine=engine)
     rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
-    return rates, f"weights multiplied in {' / '.join(dict.fromkeys(formats))}; link {link.key}"
+    met = ", ".join(dict.fromkeys(kernel for end in setting.kernels for kernel in end)) or "each module's own"
+    limit = "; a power limit is not counted" if line.number("power_limit_w", 0, most=MOST_WATTS) else ""
+    return rates, f"kernels: {met}; chunks of {chunk}; link {link.key}{limit}"
+
+
+def _setting(line):
+    """(the model's shape in the row's build, its cards, the format where the build's name decides, the engine)."""
+    config, (ranks, stages) = model_by_name(line.text("config") or line.text("model")), transports.split_of(line)
+    for name in ("engine", "quant"):
+        if not line.text(name):
+            raise ValueError(f"{name} is empty: it decides which kernels multiply")
+    if line.number("offload_gib", 0, whole=False, most=MOST_GIB):
+        raise ValueError("offload_gib is predicted for article 2's model only")
+    cards, engine = cards_of(line, ranks * stages), engine_of(line)
+    format, bits = kernels.build(line.text("quant"))
+    if {module.format for module in config.quantised} & set(format.split(" or ")):
+        return config, cards, None, engine  # the catalog's own build, each module in its format
+    own = lambda m: replace(m, format=format, bits=bits) if m.name in QUANTISED else m
+    return replace(config, modules=tuple(map(own, config.modules))), cards, format, engine
 
 
 def _embedding(line):

@@ -1,12 +1,14 @@
 """What a plan has to assume: stated ranges, low / mid / high, each with its reason."""
 
 import re
+from itertools import product
 
 from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.gpus import memory
 from ...catalog.links import line_bytes_per_s, link
 from ...catalog.sourced import Sourced
 from ...formula.units import GIB
+from ..engine import kernels
 from ..engine.versions import RELEASE
 from ..shapes.models import models
 from . import wire
@@ -15,8 +17,6 @@ ENDS = ("low", "mid", "high")
 MID, FAST = ENDS.index("mid"), ENDS.index("high")
 ACHIEVED = ends("card", "achieved_frac")
 VERSION = re.compile(r"[^0-9]*([0-9]{1,4})\.([0-9]{1,4})")
-MFU = {format: ends(format, "mfu_frac") for format in ("bf16", "fp8", "fp4")}
-RATE = {format: f"{format}_flop_per_s" for format in MFU}
 ENGINE = "vllm-0.33"  # where none is named
 ENGINES = {alias: engine for engine in assumptions().values() for alias in engine.said.get("aliases", ())}
 HOST_BYTES_PER_S = tuple(link(f"host-{way}").copy_bytes_per_s for way in  # article 2's copies
@@ -115,14 +115,9 @@ def achieved_number(text, card):
     return number("achieved_frac", *engine(text, card), card, assumed("card"))
 
 
-def mfu_number(card, format, model=""):
-    """What a pass takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
-    return number("mfu_frac", models().get(model), card if format == "bf16" else None, assumed(format))
-
-
-def mfu_frac(card, format, end, model=""):
-    """The same at one end of its range."""
-    return mfu_number(card, format, model).base_range[end]
+def mfu_number(card, kernel, model=""):
+    """What a kernel takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
+    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, assumed(kernel))
 
 
 def host_bytes_per_s(card, end):
@@ -133,22 +128,22 @@ def host_bytes_per_s(card, end):
     return min(rate, line_bytes_per_s(*slot)) if len(slot) == 2 else rate
 
 
-def arithmetic(format):
-    """The format in which weights of this format are multiplied, at best."""
-    return "fp4" if "fp4" in format and "w4a16" not in format else "fp8" if format in ("fp8", "mxfp8") else "bf16"
-
-
 def words(cards, link_entry, kind, config, ask):
     """The assumptions as sentences; numbers are low / mid / high."""
     joined = lambda numbers, scale=1, digits="g": " / ".join(f"{number / scale:{digits}}" for number in numbers)
     kinds, said = {card.key: card for card in cards}.values(), []
     for name, key, text, scale, digits in (
-            ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g"),
-            ("mfu_frac", "bf16", "arithmetic reaches {} of the BF16 rate, less of smaller formats", 1, ".2g")):
+            ("achieved_frac", "card", "kernels reach {} of the memory bandwidth", 1, ".2g"),):
         say = lambda numbers: text.format(joined(numbers, scale, digits))
         own = {card.key: card.numbers[name] for card in kinds if name in card.numbers}
         said += [f"{key}: {say(number.base_range)} ({number.kind}: {number.source})" for key, number in own.items()]
         said += [f"{say(ends(key, name))} (estimate)"] if len(own) < len(kinds) else []
+    for format, card in product({m.format: 0 for m in config.modules if m.read}, kinds):
+        rule, plain = kernels.decide(ask.engine, format, card), format == kernels.PLAIN
+        kernel, why = (ask.kernel, "as asked") if ask.kernel and not plain else (rule.kernel, rule.source)
+        reach = mfu_number(card, kernel, config.name)
+        said.append(f"{card.key}: {format} weights meet the kernel {kernel} ({why}), which reaches "
+                    f"{joined(reach.base_range, digits='.2g')} of its rate in {kernels.KERNELS[kernel]} ({reach.kind})")
     known = engine(ask.engine)
     gap, cycles = (number(name, *known) for name in ("gap_s", "layer_cycles"))
     said += [f"{known[0].name} waits {joined(gap.base_range, 1e-3)} ms between two steps ({gap.kind}), and its small "

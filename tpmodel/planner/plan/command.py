@@ -113,6 +113,7 @@ def add_arguments(command):
     add("--text-only", "leave the vision tower out", action="store_true")
     add("--quant", "plan an unquantised model as awq, gptq, fp8, fp8-block, nvfp4 or mxfp4")
     add("--weights-gib", "what the quantised build weighs, where its size is known", type=float)
+    add("--kernel", "multiplies the quantised weights: bf16, fp8, fp4, marlin, ... (default: the engine's)")
     add("--repository", "name of the weights, for the line: owner/name on the Hub, or a folder", metavar="NAME")
     add("--cpu-offload-gib", "GiB of the weights of each GPU that stay in main memory (default: what must)", type=float)
     add("--engine", "the vLLM version whose rules count; llama.cpp, SGLang, ...: speeds only", default="vllm-0.33")

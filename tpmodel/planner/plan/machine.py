@@ -7,6 +7,7 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
+from ..engine import kernels
 from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
@@ -58,6 +59,8 @@ def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
+    if ask.kernel:
+        kernels.needed(ask.kernel, cards)
     here = places.place(ask.host, ask.slot, cards)
     wire = needed(places.chosen(ask.link, here, cards, lambda key: _entry(extra, key, find_link)), LINK_NEEDS, "plan")
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
@@ -115,4 +118,5 @@ def model(ask):
         config = replace(config, modules=tuple(module for module in config.modules if module.name != "mtp"))
     return config, Setting(_rules(ask), kv_dtype=config.kv_dtype if ask.kv_dtype is None else ask.kv_dtype,
                            context_tokens=ask.context or native, drafts=ask.mtp,
-                           batch_tokens=ask.batch_tokens, pooling=pools(config))
+                           batch_tokens=ask.batch_tokens, pooling=pools(config),
+                           kernels=((ask.kernel,),) * 3 if ask.kernel else ())

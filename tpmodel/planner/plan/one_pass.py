@@ -32,7 +32,6 @@ class Job:
     passes: float = 1
     drafts: int = 0
     engine: str = assume.ENGINE  # its name, and where known its version
-    formats: tuple = ()  # slow to fast, of all weights, where they are not multiplied in their own
     waits: bool = True  # passes of a queue that never runs dry do not wait for the engine
     graph: bool = False  # a decode step is one CUDA graph, in which an all-reduce starts sooner
 
@@ -164,7 +163,7 @@ def stages(config, placement, link, job, end):
                *reads(config, placement, job.tokens))
     for place, card, order, read, copied in {(row[0], row[1].key): row for row in rows}.values():
         _, cache, states = cache_bytes(config, setting, job.context_tokens, order)
-        mfu, part = assume.mfu_number(card, "bf16", config.name), len(order) / len(config.order)
+        mfu, part = assume.mfu_number(card, "attention", config.name), len(order) / len(config.order)
         work = products.work(config, card, part, placement.ranks, job, read / (read + copied), end)
         gap = assume.wait(job.engine, *waits, card, work.floor_s / part)
         v = stage(card, link, end, job.sequences, job.engine, **shape(config, order), ranks=placement.ranks,
@@ -188,12 +187,7 @@ def shape(config, order):
     alone = any(layer.kind == "none" for layer in config.order)  # mixers and FFNs are layers: one all-reduce each
     return {"hidden": config.hidden, "heads": config.heads, "full_layers": sum(layer.kind in FULL for layer in order),
             "head_elements": full[0].product_elements if full else 1,
-            "allreduces": allreduces(len(config.order)) / (2 if alone else 1)}
-
-
-def allreduces(layers):
-    """Of so many layers with mixer and FFN."""
-    return View({"layers": layers}).allreduces
+            "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
 
 
 def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from ...catalog.assumptions import ends
 from ...formulas import passes
+from ..engine import kernels
 from . import assume
 from .placement import FIRST, LAST, touched
 
 UNSPLIT = FIRST + LAST  # modules that no token of a prompt is multiplied with
+PLAIN_BITS = 16  # of a weight that no build has quantised
 PRODUCTS = 4  # of a layer: into and out of the mixer, into and out of the FFN
-TILE_TOKENS, ROUTING_S = ends("experts", "tile_tokens"), ends("experts", "routing_s")
+HALF_TOKENS, ROUTING_S = ends("experts", "half_tokens"), ends("experts", "routing_s")
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,10 @@ def work(config, card, share, ranks, job, kept, end):
         if module.name not in UNSPLIT and module.parameters * module.read:
             drawn = module.read < 1
             tokens = expert_tokens(job.tokens, module.read, end) if drawn else job.tokens
-            best = job.formats[end] if job.formats else assume.arithmetic(module.format) if end else "bf16"
-            seconds = multiply_s(card, best, module.parameters, tokens * share, ranks, end, config.name)
+            asked = job.setting.kernels if module.bits < PLAIN_BITS else ()
+            met = asked[end] if asked else [kernels.decide(job.engine, module.format, card).kernel]
+            times = [multiply_s(card, one, module.parameters, tokens * share, ranks, end, config.name) for one in met]
+            seconds = sum(times) / len(times)
             dense, sparse = (dense, sparse + seconds) if drawn else (dense + seconds, sparse)
             read += touched(module, job.tokens) * share * kept / ranks if drawn else 0
     layers = share * len(config.order)
@@ -38,16 +42,15 @@ def work(config, card, share, ranks, job, kept, end):
     return Work(dense, experts_s, read, floor_s(card, PRODUCTS * layers, end))
 
 
-def multiply_s(card, format, parameters, tokens, ranks, end, model=""):
-    """Time of the products of `tokens` tokens with so many parameters in a format; in 16 bits if the card lacks it."""
-    best = format if assume.RATE[format] in card.numbers else "bf16"
-    rate, mfu = card.numbers[assume.RATE[best]].base_range[end], assume.mfu_frac(card, best, end, model)
-    return passes.linear_s(parameters, tokens, ranks, rate, mfu)
+def multiply_s(card, kernel, parameters, tokens, ranks, end, model=""):
+    """Time of the products of `tokens` tokens with so many parameters."""
+    rate, mfu = card.numbers[kernels.rate_of(kernel)], assume.mfu_number(card, kernel, model)
+    return passes.linear_s(parameters, tokens, ranks, rate.base_range[end], mfu.base_range[end])
 
 
 def expert_tokens(tokens, drawn, end):
     """Tokens that an expert multiplies, where each of `tokens` draws a part `drawn` of all."""
-    return passes.expert_tokens(tokens, drawn, 1 - (1 - drawn) ** tokens, TILE_TOKENS[2 - end])
+    return passes.expert_tokens(tokens, drawn, 1 - (1 - drawn) ** tokens, HALF_TOKENS[2 - end])
 
 
 def roof_s(card, read_bytes, compute_s, end, engine=assume.ENGINE):

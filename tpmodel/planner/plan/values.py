@@ -37,6 +37,7 @@ class Ask:
     slot: str = None
     quant: str = None
     weights_gib: float = None
+    kernel: str = None
     accepted_per_draft: float = None
     acceptance_length: float = None
 

@@ -9,8 +9,9 @@ from .patterns import Name, Pattern
 PLAIN, FULL = ("bf16", 16.0, 1), ("fp32", 32.0, 1)
 FP8, BLOCK_FP8, MXFP8 = ("fp8", 8.0, 1), ("fp8", 8 + 32 / (128 * 128), 128), ("mxfp8", 8.25, 32)
 NVFP4, MXFP4, INT4, INT8 = ("nvfp4", 4.5, 16), ("mxfp4", 4.25, 32), ("int4", 4 + 16 / 128, 128), ("int8", 8.0, 1)
+NVFP4_A16 = "nvfp4 (w4a16)", *NVFP4[1:]
 ALGOS = {
-    "NVFP4": NVFP4, "W4A16_NVFP4": ("nvfp4 (w4a16)", 4.5, 16), "W4A8_NVFP4_FP8": NVFP4, "NVFP4_AWQ": NVFP4, "FP8": FP8,
+    "NVFP4": NVFP4, "W4A16_NVFP4": NVFP4_A16, "W4A8_NVFP4_FP8": NVFP4, "NVFP4_AWQ": NVFP4, "FP8": FP8,
     "FP8_PB_WO": BLOCK_FP8, "FP8_PER_CHANNEL_PER_TOKEN": FP8, "MXFP8": MXFP8, "MXFP4": MXFP4, "W4A8_MXFP4_FP8": MXFP4,
     "W4A16_AWQ": INT4, "W4A8_AWQ": INT4, "INT8_SQ": INT8, "W8A16": INT8}
 GROUPED = ("awq", "gptq", "auto-round", "autoround", "auto_round", "gptqmodel", "awq_marlin", "gptq_marlin")
@@ -20,13 +21,13 @@ CACHES = {"FP8": "fp8", "NVFP4": "nvfp4"}
 MOST_STEPS = 1000  # of all patterns together
 
 
-def _group_format(weights):
-    """Format of one group of compressed-tensors or modelopt."""
+def _group_format(weights, activations=None):
+    """Format of one group of compressed-tensors or modelopt; FP4 without activations in FP4 is weight-only."""
     bits, kind, group = weights.get("num_bits"), weights.get("type", "int"), weights.get("group_size") or 0
     if bits not in (4, 8) or type(group) is not int or not -1 <= group <= 65536:
         raise refuse("quantization_config weights", weights, "4 or 8 bits, in groups of a whole number of weights")
     if kind == "float" and bits == 4:
-        return MXFP4 if group == 32 else NVFP4
+        return MXFP4 if group == 32 else NVFP4 if activations else NVFP4_A16
     if kind == "float":
         return BLOCK_FP8 if weights.get("block_structure") else MXFP8 if group == 32 else FP8
     zero = 0 if weights.get("symmetric", True) else bits
@@ -114,13 +115,14 @@ class Formats:
             weights, targets = map(group.get, ("weights", "targets")) if isinstance(group, dict) else (None, None)
             if not isinstance(weights, dict) or not _names(targets):
                 raise refuse("quantization_config config_groups", group, "objects with weights and targets")
+            found = _group_format(weights, group.get("input_activations"))
             for target in targets:
                 if target == "Linear":
-                    self.default = _group_format(weights)
+                    self.default = found
                 elif target.startswith("re:"):
-                    self.patterns.append((Pattern(target), _group_format(weights)))
+                    self.patterns.append((Pattern(target), found))
                 else:
-                    self.named[PREFIX.sub("", target)] = _group_format(weights)
+                    self.named[PREFIX.sub("", target)] = found
 
     def __call__(self, path, quantisable=True):
         """(format, bits, group) of the weights at `path`, without the model's prefix."""
