@@ -271,7 +271,7 @@ def test_offload_makes_room_for_the_context_that_is_asked_for():
 
 
 def test_auto_prefers_the_longer_context_to_a_few_tokens_at_full_speed():
-    found = plan("qwen3-8b", ["rtx-3090"] * 3, util=0.7)  # three GPUs: no tensor parallel
+    found = plan("qwen3-8b", ["rtx-3090", "rtx-3060-12gb"], util=0.7)  # half of it does not fit on the smaller
     one = next(c for c in found["compared"] if c["kind"] == "one")
     assert 0 < one["max_context_tokens"] < assume.PROMPT_TOKENS and one["decode"]["mid"] > found["decode"]["mid"]
     assert found["split"]["kind"] == "pp" and found["context_tokens"] == assume.PROMPT_TOKENS

@@ -56,7 +56,7 @@ def test_a_token_passes_all_stages_and_all_their_all_reduces():
 
 def test_sequences_in_groups_keep_both_stages_busy():
     """64 sequences, two equal stages: a round is two groups of 32 through the slower stage, in the middle; at the
-    slow end all 64 go through both in turn."""
+    slow end all 64 go through both in turn, where that takes longer."""
     config, both = find_config("llama-3.1-8b"), placed("pp2", 2)
     job = one_pass.decode(Setting(), 8192, 64)
     found = one_pass.terms(config, both, link("nvlink-h200"), job)
@@ -82,6 +82,13 @@ def test_copies_of_experts_are_servers_of_their_own():
     found = plan("gpt-oss-20b", ["rtx-4090"] * 2, "replicas")
     assert "--data-parallel" not in found["command"]
     assert any("start the line 2 times" in said for said in found["assumptions"])
+
+
+def test_of_three_cards_two_may_share_the_model_and_the_third_is_idle():
+    found = plan("qwen3-8b", FOUR[:3], context=8192)
+    assert found["split"] == {"kind": "tp", "layers": [36], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
+    assert "on the first 2 GPUs, the other is idle" in found["verdict"]
+    assert {"tp2", "one", "3 replicas"} <= {row["label"] for row in found["compared"]}
 
 
 def test_why_gives_the_rate_of_every_way_and_batch():

@@ -94,6 +94,15 @@ def test_streams_that_are_not_told_are_as_many_as_fit():
     assert all(one > 0 for one in told + queued) and told != queued
 
 
+def test_a_slot_decides_where_bytes_do():
+    """A prompt over one lane against sixteen; words beside the slots tell where the cards sit."""
+    prompt = ROW | {"workload": "prefill", "prompt_tokens": "4096", "context": "4096", "way_a": "tp2#4.0 x16 / 4.0 x16"}
+    for link_name in ("shm", "p2p", "staged", "pcie-unknown"):
+        narrow = ratio(**prompt | {"link": link_name, "way_b": "tp2#3.0 x1"})
+        assert 2 < narrow[0] < narrow[2], link_name
+    assert ratio(slots="4.0 x16 (as a reader has it)") == ratio(slots="4.0 x16 / 4.0 x16")
+
+
 def test_one_micro_batch_cannot_overlap_and_two_do():
     prompt = lambda tokens, engine="llama.cpp": ratio(
         engine=engine, workload="prefill", prompt_tokens=tokens, context=tokens, way_a="pp2")[1]

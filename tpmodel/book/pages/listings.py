@@ -115,20 +115,30 @@ def measured_table():
     return Words("Decode of one stream, tokens/s", head, tuple(map(row, cases())), (1, 2, 3, 4))
 
 
+def users_table(found, cards):
+    """Every way of a plan on these cards: one user's rate, how many fit, what they get, how many are free."""
+    def row(way):
+        users, one = way["users"], fixed(way["decode"]["mid"], 1)
+        most, free = (f"{users[name]:,}" for name in ("largest_batch", "free_batch"))
+        return way["label"], one, most, fixed(users["largest_together"], 1), free
+
+    head = ("way", "one user, tokens/s", "users that fit", "together, tokens/s", "more are free up to")
+    return Words(f"Users of {found['context_tokens']:,} tokens each on {cards}", head,
+                 tuple(row(way) for way in found["compared"] if way["fits"]), (1, 2, 3, 4))
+
+
 def which_table():
     """Two ways measured against each other on one machine, beside the model's ratio of their speeds."""
     def row(line, found):
-        place = [line["link"] and f"link {line['link']}", line["engine"], line["workload"]]
-        setting = "; ".join(filter(None, (f"{line['model']}, {line['quant']}", line["gpus"], *place)))
-        said = "right" if found.status == "ok" else "wrong"
+        setting = "; ".join(filter(None, (f"{line['model']}, {line['quant']}", line["gpus"], line["link"],
+                                          line["engine"], line["workload"])))
+        said = ("right" if found.status == "ok" else "wrong") + ", but undecided" * bool(found.note)
         numbers = (fixed(ratio, 2) for ratio in (found.measured, found.low, found.predicted, found.high))
-        sure = "" if not found.note else ", but undecided"
-        return (setting, f"{line['way_a']} : {line['way_b']}", *numbers, said + sure, f"{line['id']}, {line['source']}")
+        return (setting, f"{line['way_a']} : {line['way_b']}", *numbers, said, f"{line['id']}, {line['source']}")
 
     table, (rows, _) = own_table("which")
     head = ("setting", "ways", "measured", "low", "middle", "high", "side", "row, source")
-    return Words("How many times as fast the first way is as the second", head, tuple(map(row, table, rows)),
-                 (2, 3, 4, 5))
+    return Words("The first way's speed over the second's", head, tuple(map(row, table, rows)), (2, 3, 4, 5))
 
 
 def check_groups(kind):

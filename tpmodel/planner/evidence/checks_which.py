@@ -106,6 +106,7 @@ def _link(line, key, slot, keys, extra):
         return extra[key]
     if key not in transports.NAMES:
         return find_link(key)
-    found = re.findall(r"([0-9])\.0 x([0-9]+)", slot or line.text("slots"))
-    generation, lanes = min(found, key=lambda one: 2 ** int(one[0]) * int(one[1]), default=("", ""))
-    return transports.of(Cells(link=key, gpu="+".join(keys), pcie_gen=generation, lanes=lanes))
+    said = slot or line.text("slots")  # and words about where the cards sit
+    slots = " / ".join(re.findall("[0-9][.]0 x[0-9]+", said)) or slot
+    return transports.of(Cells(link=key, gpu="+".join(keys), ranks=str(len(keys)), slots=slots,
+                               host_cpu=line.text("host_cpu"), path=f"{line.text('path')} {said}"))

@@ -57,7 +57,9 @@ def _lines(found, args, made):
     for other in found["compared"]:
         speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]]
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
-        yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}"
+        several = other["users"] and other["users"]["largest_batch"] > 1
+        many = "; {largest_batch:,} users {largest_together:,.1f} together".format(**other["users"]) if several else ""
+        yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}{many}"
     yield from (f"  left out: {refusal}" for refusal in found["refused"])
     if len(inputs.counted(args.gpu)) > 1:
         others = ", ".join(found["other_links"])

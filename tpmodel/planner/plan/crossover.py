@@ -5,7 +5,6 @@ from dataclasses import replace
 from ...catalog.sourced import Sourced
 from . import one_pass, placement, versus, ways
 from .assume import MID
-from .values import Rival
 
 SLOWEST_BYTES_PER_S, FASTEST_BYTES_PER_S = 1e8, 2e12
 HALVINGS = 30  # of the range on a log scale: nine digits
@@ -32,10 +31,11 @@ def meeting_bytes_per_s(link, tp_ahead):
 
 
 def rival(config, machine, tried, setting, best, ask):
-    """The Rival: of the ways of another structure that are judged at the same context, the fastest; None without one.
-    """
-    others = [way for way in tried if way.fits and best.fits and way.structure != best.structure]
-    others = [way for way in others if way.context_tokens == best.context_tokens]
+    """The Ratio of the best way to the fastest that differs in more than layers, at the same context; None without."""
+    structure = lambda way: (way.placement.ranks, len(way.placement.layers), way.placement.replicas,
+                             bool(way.placement.offloaded_bytes))
+    others = [way for way in tried if way.fits and best.fits and structure(way) != structure(best)
+              and way.context_tokens == best.context_tokens]
     if not others:
         return None
     other = max(others, key=lambda way: way.rate(ask.goal))
@@ -44,7 +44,7 @@ def rival(config, machine, tried, setting, best, ask):
         work = ways.jobs(setting, way.placement, ask, best.context_tokens, best.prefill.prompt_tokens)
         return versus.Arm(config, way.placement, machine.link, ((1, work[ask.goal]),))
 
-    return Rival(other, versus.compare(arm(best), arm(other)))
+    return replace(versus.compare(arm(best), arm(other)), other=other)
 
 
 def of_ways(config, machine, tried, setting, best, ask):

@@ -96,8 +96,17 @@ def whole(config, placement, link, job, found):
 
 def _end(config, placement, link, job, end):
     """({term: seconds} at one end of all ranges, the slowest GPU's view); `busy` is what the GPUs work."""
+    groups = groups_of(placement, job)
+    found, slowest = _in_groups(config, placement, link, job, end, groups)
+    if groups > 1 and end == 0:  # whether an engine fills every stage, its requests decide
+        at_once, _ = _in_groups(config, placement, link, job, end, 1)
+        found = {name: max(seconds, at_once[name]) for name, seconds in found.items()}
+    return found, slowest
+
+
+def _in_groups(config, placement, link, job, end, groups):
+    """The same of a step whose sequences go through the stages in so many groups."""
     count, kind = len(placement.layers), assume.pipeline(job.engine)
-    groups = groups_of(placement, job, end)
     if groups > 1:
         job = replace(job, tokens=job.tokens / groups, sequences=job.sequences / groups)
     views = stages(config, placement, link, job, end)
@@ -139,14 +148,10 @@ def _end(config, placement, link, job, end):
     return found, slowest
 
 
-def groups_of(placement, job, end):
-    """In how many groups a step of many sequences goes through a pipeline: one a stage at best, all in one at worst.
-
-    An engine fills every stage only if its sequences came in at different times.
-    """
-    count = len(placement.layers)
-    apart = job.passes == 1 and end > 0 and assume.pipeline(job.engine) == "stages"
-    return min(count, int(job.sequences)) if apart else 1
+def groups_of(placement, job):
+    """In how many groups a step of many sequences goes through a pipeline that keeps all its stages busy."""
+    apart = job.passes == 1 and assume.pipeline(job.engine) == "stages"
+    return min(len(placement.layers), int(job.sequences)) if apart else 1
 
 
 def stages(config, placement, link, job, end):

@@ -1,7 +1,6 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
 import math
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -31,6 +30,7 @@ class Placement:
     weights_bytes: tuple
     replicas: int = 1
     offloaded: tuple = (0.0,)  # bytes in main memory, of each GPU
+    idle: int = 0  # GPUs that hold nothing
 
     offloaded_bytes = property(lambda self: sum(self.offloaded), doc="In main memory, of all GPUs together.")
 
@@ -93,8 +93,8 @@ def place(config, cards, kind, layers=None):
             raise Refused(f"{no} the {kv} key/value heads of {config.name}, or be a multiple of them")
     stages, extra = split_layers(len(config.order), way.stages, way.layers), _extra(config)
     held = [(stage_bytes(config, way.stages, i, n) - extra) / way.ranks + extra for i, n in enumerate(stages)]
-    return Placement(way.kind, cards[:way.gpus], stages, way.ranks,
-                     tuple(one for one in held for _ in range(way.ranks)) * way.replicas, way.replicas)
+    each = tuple(one for one in held for _ in range(way.ranks)) * way.replicas
+    return Placement(way.kind, cards[:way.gpus], stages, way.ranks, each, way.replicas, idle=len(cards) - way.gpus)
 
 
 def reads(config, placement, tokens):
@@ -174,10 +174,24 @@ def longest(config, placement, setting, found, batch=1):
     return int(pool(config, placement, setting, found, batch).fitting_tokens) if room else 0
 
 
-def most(config, placement, setting, memories, tokens):
-    """The largest batch of so many tokens each that fits beside what it takes itself; 0 where not one sequence does."""
-    fits = lambda batch: longest(config, placement, setting, memories(batch), batch) >= tokens
-    return bisect_right(range(1, MOST_SEQUENCES + 1), False, key=lambda batch: not fits(batch))
+def most(config, placement, setting, budget, tokens, asked=None):
+    """The largest batch of so many tokens each that fits, started for as many (or as asked); 0 if not one sequence."""
+    def started(batch):
+        at_once = replace(setting, sequences=asked or placement.share(batch), context_tokens=tokens,
+                          batch_tokens=max(setting.batch_tokens, asked or batch))
+        return at_once, memories(config, placement, at_once, budget, MID)
+
+    top, at = asked or MOST_SEQUENCES, 1
+    for _ in range(2):  # a guess by blocks, first as if started for one
+        one = pool(config, placement, *started(at))
+        at = min(top, max(1, placement.replicas * int(one.pool_blocks // (one.request_blocks + 1))))
+    low, high, step = 0, top + 1, 1  # low fits, high does not
+    while high - low > 1:
+        fits = longest(config, placement, *started(at), at) >= tokens
+        low, high = (at, high) if fits else (low, at)
+        at = high - step if low == 0 else low + step if high > top else (low + high) // 2
+        at, step = min(max(at, low + 1), high - 1), 2 * step
+    return low
 
 
 def pool(config, placement, setting, found, batch=1):

@@ -43,7 +43,7 @@ def make(ask):
         said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
                     "its own: vLLM's --data-parallel-size would share the experts out, not copy them")
     rival = crossover.rival(config, rig, tried, setting, best, ask)
-    words = verdict.sentence(best, tried, ask.goal, ask.batch, len(rig.cards), rival) + verdict.meeting(met, ask.goal)
+    words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
         words += _hint(ask, rig)
     other = assume.other_engine(ask.engine)

@@ -101,16 +101,10 @@ class Way:
         return self.longest[MID]
 
     @property
-    def structure(self):
-        """How many GPUs share what: two ways of one structure differ in their layers only."""
-        placed = self.placement
-        return placed.ranks, len(placed.layers), placed.replicas, bool(placed.offloaded_bytes)
-
-    @property
     def label(self):
-        """In words: one, tp, tp with offload, pp with its layers, tp2 x pp with its layers, 2 replicas of tp2."""
+        """In words: one, tp or tp2 of more, tp with offload, pp 20,14, tp2 x pp 20,14, 2 replicas of tp2."""
         placed = self.placement
-        mixed = len(placed.layers) > 1 or placed.replicas > 1
+        mixed = len(placed.layers) > 1 or placed.replicas > 1 or placed.idle
         parts = [f"tp{placed.ranks}" if mixed else "tp"] * (placed.ranks > 1)
         parts += [f"pp {','.join(map(str, placed.layers))}"] * (len(placed.layers) > 1)
         words = " x ".join(parts)
@@ -126,22 +120,8 @@ class Way:
         """As one row of the comparison."""
         speeds = {part: (speed := getattr(self, part)) and dict(zip(ENDS, speed.rates)) for part in PARTS}
         return {"kind": self.placement.kind, "label": self.label, **self.placement.document(),
-                "users": self.users and self.users.document(),
-                "fits": self.fits, "max_context_tokens": self.holds_tokens, **speeds}
-
-
-@dataclass(frozen=True)
-class Rival:
-    """The next best way of another kind, and the Ratio of the best one's speed to its own."""
-
-    way: Way
-    ratio: object
-
-    def document(self):
-        """As JSON has it."""
-        ratio = self.ratio
-        return {"label": self.way.label, "ratio": {"low": ratio.low, "mid": ratio.mid, "high": ratio.high},
-                "decided": ratio.decided, "decided_by": ratio.words}
+                "users": self.users and self.users.document(), "fits": self.fits,
+                "max_context_tokens": self.holds_tokens, **speeds}
 
 
 @dataclass(frozen=True)
@@ -185,8 +165,7 @@ class Plan:
             "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
             "log": self.log(),
             "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
-            "crossover": self.crossover,
-            "next_best": self.rival and self.rival.document(), "command": self.command,
+            "crossover": self.crossover, "next_best": self.rival and self.rival.document(), "command": self.command,
             "link": self.machine.link.key, "link_name": self.machine.link.name,
             "other_links": list(self.machine.other_links), "with_peer_access": self.with_peer_access,
             "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),

@@ -19,7 +19,7 @@ def choose(tried, part):
     return max(level, key=lambda way: (way.holds_tokens, way.rate(part)))
 
 
-def sentence(best, tried, part, batch, cards, rival=None):
+def sentence(best, tried, part, batch, rival=None):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
     holds = f"{best.holds_tokens:,} tokens{f' for each of {batch} sequences' if batch > 1 else ''}"
     if not best.fits:
@@ -29,8 +29,10 @@ def sentence(best, tried, part, batch, cards, rival=None):
     said = "fits"
     if best.placement.offloaded_bytes:
         said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"
-    if len(best.memories) < cards:
-        said += f" on the first GPU alone, the {'others are' if cards > 2 else 'other is'} idle"
+    if best.placement.idle:
+        count = len(best.memories)
+        where = "GPU alone" if count == 1 else f"{count} GPUs"
+        said += f" on the first {where}, the {'others are' if best.placement.idle > 1 else 'other is'} idle"
     low, _, high = best.longest
     said += f": up to {holds}" + (f" ({low:,} to {high:,} by the overhead)" if low != high else "")
     said += _beside(best, tried, part, rival) + undecided(best, rival, part) + _queued(best, tried, batch)
@@ -49,12 +51,12 @@ def _queued(best, tried, batch):
 
 def undecided(best, rival, part):
     """Where the order of the two best ways hangs on what is not known: by how much, and what would decide it."""
-    if rival is None or rival.ratio.decided:
+    if rival is None or rival.decided:
         return ""
-    ratio, other = rival.ratio, rival.way
+    other = rival.other
     holds = f" ({other.label} holds {other.holds_tokens:,} tokens)" if other.holds_tokens < best.holds_tokens else ""
-    return (f"; undecided: in {part} {best.label} is {ratio.mid:.2f} times as fast as {other.label}{holds} in the "
-            f"middle, {ratio.low:.2f} to {ratio.high:.2f} times by what is not known; to decide it: {ratio.words}")
+    return (f"; undecided: in {part} {best.label} is {rival.mid:.2f} times as fast as {other.label}{holds} in the "
+            f"middle, {rival.low:.2f} to {rival.high:.2f} times by what is not known; to decide it: {rival.words}")
 
 
 def _beside(best, tried, part, rival):
@@ -63,7 +65,7 @@ def _beside(best, tried, part, rival):
     same = [way for way in others if way.context_tokens == best.context_tokens]
     said = ""
     other = max(same, key=lambda way: way.rate(part), default=None)
-    if other and (rival is None or other is not rival.way or rival.ratio.decided):
+    if other and (rival is None or other is not rival.other or rival.decided):
         times = best.rate(part) / other.rate(part)
         apart = abs(times - 1) > TIE
         said = f"; {best.label} is {f'{times:.2f} times ' if apart else ''}as fast in {part} as {other.label}"

@@ -31,11 +31,17 @@ class Ratio:
     mid: float
     high: float
     turned_by: tuple
+    other: object = None  # the other way, where both are of a plan
 
     @property
     def decided(self):
         """Whether the order is the same wherever in their ranges the terms are."""
         return not self.low <= 1 <= self.high
+
+    def document(self):
+        """As JSON has it."""
+        return {"label": self.other.label, "ratio": {"low": self.low, "mid": self.mid, "high": self.high},
+                "decided": self.decided, "decided_by": self.words}
 
     @property
     def words(self):

@@ -16,6 +16,8 @@ def candidates(config, machine, setting, ask):
     mixed = [(ranks, n // ranks) for ranks in range(2, n) if n % ranks == 0]
     pipes = [("pp", n), *((f"tp{ranks}xpp{stages}", stages) for ranks, stages in mixed)]
     whole = ["one", *(("tp", "replicas") if n > 1 else ()), *(f"replicas{r}xtp{ranks}" for ranks, r in mixed)]
+    even = 2 ** (n.bit_length() - 1)  # heads seldom divide by 3, 5, 6 or 7
+    whole += [f"tp{even}"] if 1 < even < n else []
     found, offloads = [(name, None) for name in whole], [("offload", None), ("tp+offload", None)][: min(n, 2)]
     for name, stages in pipes:
         if 1 < stages <= most:
@@ -101,7 +103,5 @@ def _with_speeds(config, link, setting, ask, made, budget):
     if setting.pooling:
         return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
-    memories = lambda batch: made.memories if ask.max_num_seqs else placement.memories(
-        config, placed, replace(setting, sequences=placed.share(batch)), budget, assume.MID)
-    most = placement.most(config, placed, setting, memories, max(1, at))
+    most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs)
     return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
