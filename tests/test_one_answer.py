@@ -76,8 +76,8 @@ def readout(name, pattern, preset=COUNTED, **values):
 def checked(**columns):
     """The middle of `check decode` for a row of the pair."""
     row = {"id": "x", "model": MODEL, "weight_read_gb": fixed(planned_config().read_bytes / GB, 9),
-           "gpu": "RTX 5060 Ti 16GB", "tp": "2", "pp": "1", "link": "shm", "engine": "vllm", "spec_tokens": "0",
-           "kv_dtype": "fp8", "kv_depth_tokens": "8192"} | columns
+           "gpu": "RTX 5060 Ti 16GB", "tp": "2", "pp": "1", "link": "shm", "engine": "vllm", "engine_version": "0.33",
+           "spec_tokens": "0", "kv_dtype": "fp8", "kv_depth_tokens": "8192"} | columns
     return checks_decode.predict(Cells(row))[0]
 
 
