@@ -30,6 +30,8 @@ def run(args):
 
 def _lines(found, args, made):
     """The plan as lines of text."""
+    from .build import unknown
+
     yield found["verdict"]
     told = []
     for gpu in found["gpus"]:
@@ -71,7 +73,9 @@ def _lines(found, args, made):
             yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
             yield f"  which one it is: {peer['how_to_know']}"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
-    yield from filter(None, [found["command"]])
+    if found["command"]:
+        yield found["command"]
+        yield from (f"  {said}" for said in unknown(made.ask))
 
 
 def _part(row):
