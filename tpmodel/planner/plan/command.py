@@ -72,6 +72,8 @@ def _lines(found, args, made):
             kind, speeds = peer["split"]["kind"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
             yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
             yield f"  which one it is: {peer['how_to_know']}"
+        if args.link is None and not (args.host and args.slot):
+            yield "  what the cards sit in narrows the ranges: --host and --slot say it"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
     if found["command"]:
         yield found["command"]
