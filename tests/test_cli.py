@@ -6,6 +6,11 @@ import sys
 
 import pytest
 
+from tpmodel.catalog.gpus import gpu
+from tpmodel.catalog.hosts import host, slot
+from tpmodel.catalog.links import link
+from tpmodel.planner.shapes.models import find_config
+
 
 def run(*arguments):
     return subprocess.run([sys.executable, "-m", "tpmodel", *arguments], capture_output=True, text=True)
@@ -45,6 +50,15 @@ def test_an_error_says_what_is_accepted_in_one_line_of_bearable_length(arguments
     done = run(*arguments)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1 and len(done.stderr) < 700
     assert said in done.stderr
+
+
+def test_every_listed_name_is_taken():
+    done = run("plan", "--list")
+    listed = [line.split(" ") for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and {kind for kind, _ in listed} == {"model", "gpu", "link", "host", "slot"}
+    find = {"model": find_config, "gpu": gpu, "link": link, "slot": slot,
+            "host": lambda name: host(name).key == name}
+    assert all(find[kind](name) for kind, name in listed)
 
 
 PLAN = ("plan", "--model", "qwen3-8b", "--gpu", "h200", "--explain")

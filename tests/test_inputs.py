@@ -70,7 +70,7 @@ def test_no_hostile_number_is_taken(said, command, flag, value):
 def test_numbers_are_ascii_and_finite(text):
     whole, real = inputs.as_whole(text), inputs.as_real(text)
     if whole is not None:
-        assert re.fullmatch(r"[+-]?[0-9]+", text.strip(), re.ASCII) and whole == int(text) == real
+        assert re.fullmatch(r"[+-]?[0-9]+", text.strip(), re.ASCII) and whole == int(text) and float(whole) == real
     if real is not None:
         assert text.isascii() or text.strip().isascii()
         assert "_" not in text and real == float(text) and abs(real) < inputs.MOST

@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 SHOWN = 120  # characters of a value in a refusal
+MOST_NAMES = 40  # in a refusal
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 REAL = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
 MOST = 1e300  # of a number without a bound of its own: what is larger overflows in what is made of it
@@ -46,7 +47,9 @@ def among(names, wanted):
     """
     from difflib import get_close_matches
     nearest = get_close_matches(str(wanted).lower(), names, 3, 0)
-    return f"the nearest are {', '.join(nearest)}; it must be one of {', '.join(names)}"
+    few = len(names) <= MOST_NAMES
+    those = ", ".join(names) if few else f"the {len(names)} that `tpmodel plan --list` prints"
+    return f"the nearest are {', '.join(nearest)}; it must be one of {those}"
 
 
 def counted(names):

@@ -34,7 +34,7 @@ def host(text):
     >>> host("EPYC 7302 (Zen 2), 2 sockets").key, host("Xeon Gold 6430").key, host("AMD Ryzen 9 7950X").key
     ('epyc-zen2', 'sapphire-rapids', 'desktop')
     """
-    found = _named(hosts(), text)
+    found = hosts().get(text) or _named(hosts(), text)
     if found is None:
         raise inputs.refused("host", text, inputs.among(list(hosts()), text[:60]))
     return found

@@ -47,9 +47,12 @@ def amount(number, unit):
 
     >>> amount(0.0223, "s"), amount(2e10, "byte"), amount(64, ""), amount(0, "s")
     ('22.3 ms', '20 GB', '64', '0 s')
+    >>> amount(2.778e10, "")
+    '27,780,000,000'
     """
     if unit not in SCALED:
-        return f"{short(number)} {unit}{'s' * (unit == 'token' and number != 1)}".rstrip()
+        text = f"{float(f'{number:.4g}'):,.0f}" if abs(number) >= 1e6 else short(number)
+        return f"{text} {unit}{'s' * (unit == 'token' and number != 1)}".rstrip()
     size, prefix = next(((size, prefix) for size, prefix in SCALES if abs(number) >= size), (1, ""))
     if unit in COUNTED and size < 1e6:
         return f"{short(round(number, 1))} {SCALED[unit]}"

@@ -62,7 +62,11 @@ def words(ask, config):
         said.append(f"the build weighs {ask.weights_gib:g} GiB, as said: its quantised weights are scaled to that")
     if loading(ask):
         said.append(f"vLLM quantises the 16-bit weights while it loads them: --quantization {loading(ask)}")
+    return said + unknown(ask)
+
+
+def unknown(ask):
+    """What to do where the name in the line is nobody's: a sentence, or none."""
     known = ask.repository or loading(ask) or ask.quant is None and (repository(ask.model) or ask.model not in shapes())
-    if not known:
-        said.append(f"no repository of {named(ask)} is known: put the folder or the name of your build in its place")
-    return said
+    said = f"no repository of {named(ask)} is known: put the folder or the name of your build in its place"
+    return [] if known else [said]

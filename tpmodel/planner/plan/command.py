@@ -1,6 +1,7 @@
 """`tpmodel plan`: its flags, and what it prints."""
 
 import json
+from argparse import Action
 from dataclasses import fields
 
 from ... import inputs
@@ -29,6 +30,8 @@ def run(args):
 
 def _lines(found, args, made):
     """The plan as lines of text."""
+    from .build import unknown
+
     yield found["verdict"]
     told = []
     for gpu in found["gpus"]:
@@ -69,8 +72,12 @@ def _lines(found, args, made):
             kind, speeds = peer["split"]["kind"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
             yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
             yield f"  which one it is: {peer['how_to_know']}"
+        if args.link is None and not (args.host and args.slot):
+            yield "  what the cards sit in narrows the ranges: --host and --slot say it"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
-    yield from filter(None, [found["command"]])
+    if found["command"]:
+        yield found["command"]
+        yield from (f"  {said}" for said in unknown(made.ask))
 
 
 def _part(row):
@@ -82,6 +89,18 @@ def _part(row):
     return f"    {held}{row['name']} {size:.2f} GiB{span}{less} ({row['kind']}: {row['source']})"
 
 
+class _List(Action):
+    """Prints every name that the options take from the catalog."""
+
+    def __call__(self, parser, *_):
+        from ...catalog import gpus, hosts, links, sourced
+        from ..shapes.models import shapes
+        for kind, names in (("model", shapes()), ("gpu", gpus.gpus()), ("link", links.listed()),
+                            ("host", hosts.hosts()), ("slot", sourced.load(hosts.SLOTS))):
+            print(*(f"{kind} {name}" for name in names), sep="\n")
+        parser.exit()
+
+
 def add_arguments(command):
     """The flags of `tpmodel plan`."""
     def add(flag, help, **more):
@@ -89,7 +108,7 @@ def add_arguments(command):
 
     add("--model", "a name in the catalog, or a config.json or its folder", required=True)
     add("--gpu", "name in the catalog, or as programs print it; once for each GPU, or 2x NAME", action="append")
-    add("--parallel", "one, tp, pp, offload or auto, which compares them", default="auto")
+    add("--parallel", "one, tp, pp, tp2xpp2, replicas2, offload or auto, which compares them", default="auto")
     add("--layers", "pp: layers of each stage, 20,14 (default: as vLLM splits)")
     add("--link", "shm (through host memory), p2p (peer access), oneshot, mailbox, staged, or a name in the catalog: "
         "p2p-pcie4-x16, nvlink-h200, ... (default: shm, and p2p beside it)")
@@ -122,4 +141,5 @@ def add_arguments(command):
     add("--why", "print how a quantity came about: decode_tokens_per_s, kv_pool_bytes, prefill_s, ...", metavar="NAME")
     add("--explain", "print every term and assumption", action="store_true")
     add("--json", "print JSON", action="store_true")
+    add("--list", "print the models, GPUs, links, hosts and slots of the catalog, and exit", action=_List, nargs=0)
     command.set_defaults(run=run)
