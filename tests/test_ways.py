@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.planner.engine.versions import Setting
-from tpmodel.planner.plan import one_pass, partition, placement, uneven
+from tpmodel.planner.plan import one_pass, partition, placement, uneven, verdict
 from tpmodel.planner.plan.machine import machine, model
 from tpmodel.planner.plan.plan import make, plan
 from tpmodel.planner.plan.values import Ask
@@ -86,7 +86,8 @@ def test_copies_of_experts_are_servers_of_their_own():
 
 def test_of_three_cards_two_may_share_the_model_and_the_third_is_idle():
     found = plan("qwen3-8b", FOUR[:3], context=8192)
-    assert found["split"] == {"kind": "tp", "layers": [36], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
+    assert found["split"] == {
+        "kind": "tp", "label": "tp2", "layers": [36], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
     assert "on the first 2 GPUs, the other is idle" in found["verdict"]
     assert {"tp2", "one", "3 replicas"} <= {row["label"] for row in found["compared"]}
 
@@ -103,7 +104,7 @@ def test_the_line_of_a_mixed_way():
     assert found["command"].startswith("CUDA_DEVICE_ORDER=PCI_BUS_ID VLLM_PP_LAYER_PARTITION=15,17 vllm serve ")
     assert "--tensor-parallel-size 2 --pipeline-parallel-size 2" in found["command"]
     assert found["split"] | {"offloaded_bytes": 0} == {
-        "kind": "tp-pp", "layers": [15, 17], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
+        "kind": "tp-pp", "label": "tp2 x pp 15,17", "layers": [15, 17], "ranks": 2, "replicas": 1, "offloaded_bytes": 0}
 
 
 def test_auto_compares_every_way_of_four_cards():
@@ -212,3 +213,24 @@ def test_a_way_as_fast_that_holds_half_as_much_again_is_chosen_or_named():
     near = [row for row in found["compared"] if row["fits"] and row["decode"]["mid"] > 0.95 * found["decode"]["mid"]]
     for row in near:
         assert row["max_context_tokens"] <= 1.5 * found["max_context_tokens"] or row["label"] in found["verdict"]
+
+
+@pytest.mark.parametrize("batch", [24, 64])
+def test_many_users_move_no_weights_out_where_all_of_them_fit(batch):
+    found = make(Ask("qwen3-8b", ("rtx-3090",) * 2, batch=batch))
+    assert found.best.placement.offloaded_bytes == 0 and found.best.context_tokens >= verdict.LEAST_TOKENS
+    assert any(way.placement.offloaded_bytes and way.context_tokens > found.best.context_tokens for way in found.tried)
+    assert "with offload holds" in found.verdict
+
+
+def test_a_copy_of_the_model_is_no_rival_for_one_stream():
+    found = make(Ask("nemotron-3-nano-30b-a3b", ("rtx-6000-ada",) * 2))
+    assert found.rival is None or found.rival.other.placement.ranks != found.best.placement.ranks or (
+        len(found.rival.other.placement.layers) != len(found.best.placement.layers))
+
+
+def test_copies_of_experts_say_under_the_line_how_they_are_started():
+    found = make(Ask("qwen3-30b-a3b", ("h200",) * 4, "replicas2xtp2")).document()
+    assert found["split"]["label"] == "2 replicas of tp2"
+    assert ["start the line 2 times" in said for said in found["notes"]] == [True]
+    assert found["notes"][0] in found["assumptions"]

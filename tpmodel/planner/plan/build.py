@@ -62,7 +62,7 @@ def words(ask, config):
         said.append(f"the build weighs {ask.weights_gib:g} GiB, as said: its quantised weights are scaled to that")
     if loading(ask):
         said.append(f"vLLM quantises the 16-bit weights while it loads them: --quantization {loading(ask)}")
-    return said + unknown(ask)
+    return said
 
 
 def unknown(ask):

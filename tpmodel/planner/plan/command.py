@@ -30,8 +30,6 @@ def run(args):
 
 def _lines(found, args, made):
     """The plan as lines of text."""
-    from .build import unknown
-
     yield found["verdict"]
     told = []
     for gpu in found["gpus"]:
@@ -41,7 +39,7 @@ def _lines(found, args, made):
         yield from map(_part, gpu["parts"] if args.explain and gpu["parts"] not in told else ())
         told.append(gpu["parts"])
     log, gib = found["log"], lambda sizes: " / ".join(f"{size / 2**30:.2f}" for size in dict.fromkeys(sizes))
-    if found["fits"]:
+    if found["command"]:
         yield (f"  vLLM's log: Model loading took {gib(log['model_loading_bytes'])} GiB; "
                f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
                f"GPU KV cache size {log['kv_cache_tokens']:,.0f} tokens ({log['num_blocks']:,.0f} blocks), "
@@ -69,15 +67,15 @@ def _lines(found, args, made):
         yield "  link: {link}, {link_name}".format(**found) + (f" (your catalog also has {others})" if others else "")
         peer = found["with_peer_access"]
         if peer and peer["decode"]:
-            kind, speeds = peer["split"]["kind"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
-            yield f"  the link was not said; with peer access ({peer['link']}): {kind}, {', '.join(speeds)} tokens/s"
+            way, speeds = peer["split"]["label"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
+            yield f"  the link was not said; with peer access ({peer['link']}): {way}, {', '.join(speeds)} tokens/s"
             yield f"  which one it is: {peer['how_to_know']}"
         if args.link is None and not (args.host and args.slot):
             yield "  what the cards sit in narrows the ranges: --host and --slot say it"
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
     if found["command"]:
         yield found["command"]
-        yield from (f"  {said}" for said in unknown(made.ask))
+        yield from (f"  {said}" for said in found["notes"])
 
 
 def _part(row):

@@ -32,7 +32,8 @@ def meeting_bytes_per_s(link, tp_ahead):
 
 def rival(config, machine, tried, setting, best, ask):
     """The Ratio of the best way to the fastest that differs in more than layers, at the same context; None without."""
-    structure = lambda way: (way.placement.ranks, len(way.placement.layers), way.placement.replicas,
+    several = ask.batch > 1 or setting.pooling  # a copy of the model makes one stream no faster
+    structure = lambda way: (way.placement.ranks, len(way.placement.layers), several and way.placement.replicas,
                              bool(way.placement.offloaded_bytes))
     others = [way for way in tried if way.fits and best.fits and structure(way) != structure(best)
               and way.context_tokens == best.context_tokens]

@@ -22,6 +22,13 @@ def share(frac):
     return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
 
 
+def copies(placed, config):
+    """What to do where one line starts one of several copies: a sentence, or none."""
+    said = (f"start the line {placed.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of its own: vLLM's "
+            "--data-parallel-size would share the experts out, not copy them")
+    return [said] if shares_experts(placed, config) else []
+
+
 def shares_experts(placed, config):
     """Whether vLLM would make no copies of the replicas: it spreads experts over all data-parallel ranks."""
     return placed.replicas > 1 and any(module.read < 1 for module in config.modules if module.name == "experts")

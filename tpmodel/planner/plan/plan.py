@@ -39,21 +39,19 @@ def make(ask):
         said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
                     "states a block, without which vLLM refuses to start; its own default is "
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
-    if line.shares_experts(best.placement, config):
-        said.append(f"start the line {best.placement.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of "
-                    "its own: vLLM's --data-parallel-size would share the experts out, not copy them")
+    notes = build.unknown(ask) + line.copies(best.placement, config)
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
         words += _hint(ask, rig)
     other = assume.other_engine(ask.engine)
     if other:
-        words += (f" {other.name} counts its memory by rules of its own: memory and context are those of "
+        words += (f"; {other.name} counts its memory by rules of its own: memory and context are those of "
                   f"{assume.ENGINE}, and there is no line for it.")
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
     peer = _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command, tuple(said), rival,
-                peer)
+    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command,
+                tuple(said + notes), rival, peer, tuple(notes) if command else ())
 
 
 def _tried(ask):

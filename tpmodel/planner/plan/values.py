@@ -141,6 +141,7 @@ class Plan:
     assumptions: tuple
     rival: object = None
     with_peer_access: dict = None  # the same of the best way, where the link was not said
+    notes: tuple = ()  # what the line does not say of itself
 
     def log(self):
         """What vLLM of the version asked for prints when it has started so."""
@@ -162,10 +163,12 @@ class Plan:
             "fits": best.fits, "context_tokens": best.context_tokens,
             **{part: (speed := getattr(best, part)) and speed.document() for part in PARTS}, "util": best.util,
             "runner": "pooling" if self.setting.pooling else "generate",
-            "split": {"kind": placed.kind, **placed.document(), "offloaded_bytes": placed.offloaded_bytes},
+            "split": {"kind": placed.kind, "label": best.label, **placed.document(),
+                      "offloaded_bytes": placed.offloaded_bytes},
             "log": self.log(),
             "compared": [way.row() for way in self.tried], "users": best.users and best.users.document(),
             "crossover": self.crossover, "next_best": self.rival and self.rival.document(), "command": self.command,
+            "notes": list(self.notes),
             "link": self.machine.link.key, "link_name": self.machine.link.name,
             "other_links": list(self.machine.other_links), "with_peer_access": self.with_peer_access,
             "drafts": drafts.document(self.ask), "verdict": self.verdict, "refused": list(self.refused),

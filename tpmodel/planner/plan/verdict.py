@@ -4,12 +4,16 @@ from ...formula.units import GB, GIB
 
 TIE = 0.05  # of the rate: ways nearer than that are equally fast, and the longer context decides
 MORE = 1.1  # times the context: a way that holds so much more than the best is named
+LEAST_TOKENS = 1024  # of context: where every way without offload holds less, one that offloads may be the best
 
 
 def choose(tried, part):
-    """The best way: it fits, at the longest context that rates are for, and of those about as fast it holds most."""
-    depth = max((way.context_tokens for way in tried if way.fits), default=0)
-    pool = [way for way in tried if way.fits and way.context_tokens == depth]
+    """The best way: it fits, without offload if that is of use, at the longest context that rates are for, and of those
+    about as fast it holds most."""
+    fitting = [way for way in tried if way.fits]
+    resident = [way for way in fitting if not way.placement.offloaded_bytes and way.context_tokens >= LEAST_TOKENS]
+    depth = max((way.context_tokens for way in resident or fitting), default=0)
+    pool = [way for way in resident or fitting if way.context_tokens == depth]
     if not pool and any(way.users and way.users.largest_batch for way in tried):  # fewer sequences would fit
         return max(tried, key=lambda way: way.users.largest_together or 0)
     if not pool:
@@ -75,6 +79,10 @@ def _beside(best, tried, part, rival):
     if longer.holds_tokens > MORE * best.holds_tokens:
         slower = longer.rate(part) / best.rate(part)
         said += f"; {longer.label} holds {longer.holds_tokens:,} tokens, at {slower:.2f} times the speed"
+    deeper = [way for way in others if way.context_tokens > best.context_tokens]
+    if deeper:
+        far = max(deeper, key=lambda way: (way.holds_tokens, way.rate(part)))
+        said += f"; {far.label} holds {far.holds_tokens:,} tokens, at {far.rate(part):,.1f} tokens/s"
     shorter = [way for way in others if way.context_tokens < best.context_tokens]
     faster = max(shorter, key=lambda way: way.rate(part), default=best)
     if faster.rate(part) > best.rate(part):
