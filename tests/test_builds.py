@@ -270,3 +270,15 @@ def test_more_drafts_than_layers_that_draft_are_a_multiple_of_them(tmp_path):
     assert drafting(1).best.fits and drafting(4).best.fits
     with pytest.raises(ValueError, match="mtp = 3 is not accepted: it must be at most the 2 MTP layers of"):
         drafting(3)
+
+
+def test_the_text_part_of_a_model_that_sees_is_served_without_its_tower():
+    plain, told = asked("qwen3-vl-8b"), asked("qwen3-vl-8b", text_only=True)
+    assert "--language-model-only" in plain.command and plain.command == told.command
+    assert any("with the path of its config.json the tower is counted" in said for said in plain.assumptions)
+    assert "--language-model-only" not in asked("qwen3-8b").command
+
+
+def test_no_more_sequences_than_a_pass_has_tokens():
+    best = asked("qwen3-8b", max_num_batched_tokens=16).best
+    assert best.at_once == 16 and asked("qwen3-8b").best.at_once is None

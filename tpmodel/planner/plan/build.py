@@ -6,7 +6,7 @@ from pathlib import Path
 from ... import inputs
 from ...formula.units import GIB
 from ..engine.architectures import pools
-from ..shapes.models import find_config, quantised, quants, repository, shapes, sized
+from ..shapes.models import find_config, quantised, quants, repository, shapes, sized, text_part
 
 TOWER_AND_DRAFTS = ["*visual*", "*vision*", "*mtp*"]  # what no build has quantised, as vLLM calls it
 
@@ -22,7 +22,7 @@ def build(ask):
         config = sized(config, ask.weights_gib * GIB)
     if ask.text_only:
         left = tuple(module for module in config.modules if module.name != "vision")
-        if left == config.modules:
+        if left == config.modules and not text_part(ask.model):
             raise inputs.refused("text_only", True, f"{ask.model} has no vision tower to leave out")
         config = replace(config, modules=left)
     return config
@@ -36,7 +36,8 @@ def loading(ask):
 
 def flags(ask):
     """The words of the line that make vLLM quantise while it loads."""
-    beside = any(module.name == "vision" for module in find_config(ask.model).modules) or ask.mtp
+    sees = text_part(ask.model) or any(module.name == "vision" for module in find_config(ask.model).modules)
+    beside = sees or ask.mtp
     left = ["--quantization-config.ignore", TOWER_AND_DRAFTS] if beside else []
     return ["--quantization", loading(ask), *left] if loading(ask) else []
 
@@ -56,6 +57,9 @@ def words(ask, config):
     if ask.quant:
         said.append(f"{ask.quant}: every linear layer but output head, router, vision tower and MTP layer; these, "
                     f"embedding and norms stay in 16 bits (as in {quants()[ask.quant]['source']})")
+    if text_part(ask.model):
+        said.append(f"{ask.model} is the text part of a model that also sees: the line leaves its vision tower out; "
+                    "with the path of its config.json the tower is counted")
     if pools(config):
         said.append("an embedding model: it decodes nothing; documents come in a queue that never runs dry")
     if ask.weights_gib is not None:

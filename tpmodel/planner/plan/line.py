@@ -8,6 +8,7 @@ from decimal import ROUND_FLOOR, Context
 from ...formula.units import GIB
 from ..engine.architectures import pools
 from ..engine.starts import LARGE_BYTES
+from ..shapes.models import text_part
 from . import assume, build
 
 CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
@@ -52,7 +53,7 @@ def command(name, way, ask, config, kv_dtype):
         (way.at_once, "--max-num-seqs", way.at_once),
         (large or ask.batch_tokens != assume.CHUNK_TOKENS,  # by default large cards take more
          "--max-num-batched-tokens", ask.batch_tokens),
-        (ask.text_only, "--language-model-only"),
+        (ask.text_only or text_part(ask.model), "--language-model-only"),
         (pools(config), "--runner", "pooling"),
         (loaded, *loaded),
         (ask.mtp, "--speculative-config", json.dumps({"method": "mtp", "num_speculative_tokens": ask.mtp})))

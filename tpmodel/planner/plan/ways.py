@@ -44,6 +44,8 @@ def _at_once(config, placed, setting, ask, budget):
     """
     default, asked = max(map(starts.default_sequences, placed.cards)), ask.max_num_seqs
     told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
+    if (told or default) > setting.batch_tokens:  # a pass has room for a token of each
+        told = int(setting.batch_tokens)
     wanted = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
     while True:
         setting = replace(setting, sequences=told or default)

@@ -13,7 +13,7 @@ from ...formula.vocabulary import NAMES
 from .configs import parse_config, read_config, read_fields
 
 FILE, SHAPES, QUANTS = "models.toml", "shapes.toml", "quants.toml"
-ABOUT = ("like", "source", "repository")  # keys of a shape that no config.json has
+ABOUT = ("like", "source", "repository", "text_part")  # keys of a shape that no config.json has
 
 
 @lru_cache(maxsize=None)
@@ -54,6 +54,16 @@ def repository(name):
     ('Qwen/Qwen3-32B', None)
     """
     return _tables().get(name, {}).get("repository")
+
+
+def text_part(name):
+    """Whether a named shape is that of a model that also sees, without its vision tower.
+
+    >>> text_part("qwen3-vl-8b"), text_part("qwen3-8b")
+    (True, False)
+    """
+    own = _tables().get(name, {})
+    return own.get("text_part", _tables().get(own.get("like"), {}).get("text_part", False))
 
 
 def quants():
