@@ -24,6 +24,8 @@ def open_page(browser, address, path, **options):
     page.on("console", lambda message: message.type in told and page.said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: page.said.append(f"error: {error}"))
     page.goto(f"{address}/{path}")
+    if path == "index.html":  # it goes on to the first chapter
+        page.wait_for_url("**/book/index.html")
     page.evaluate("document.querySelectorAll('.tp-more').forEach(fold => { fold.open = true; })")
     return page
 
