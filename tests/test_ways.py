@@ -234,3 +234,25 @@ def test_copies_of_experts_say_under_the_line_how_they_are_started():
     assert found["split"]["label"] == "2 replicas of tp2"
     assert ["start the line 2 times" in said for said in found["notes"]] == [True]
     assert found["notes"][0] in found["assumptions"]
+
+
+def test_where_nothing_fits_nobody_is_counted_as_a_user():
+    found = make(Ask("llama-3.1-70b", ("rtx-3090",), "one"))
+    assert not found.best.fits and found.best.users.largest_batch == 0
+
+
+def test_a_queue_of_documents_goes_to_every_copy():
+    one, two = (make(Ask("nemotron-3-embed-8b", ("rtx-3090",) * 2, kind)).best for kind in ("one", "replicas2"))
+    assert two.rate("prefill") == pytest.approx(2 * one.rate("prefill"))
+
+
+def test_the_sequences_of_the_line_end_the_users_before_the_cache():
+    users = make(Ask("qwen3-8b", ("rtx-3090",) * 2, "replicas2", max_num_seqs=2)).best.users
+    assert users.largest_batch == 4 and users.words.endswith("the line takes no more at once")
+
+
+def test_offload_takes_no_graphs_and_moves_what_one_sequence_needs():
+    best = make(Ask("qwen3.8-27b-nvfp4", ("rtx-5060-ti-16gb",) * 2, "tp+offload", kv_dtype="fp8",
+                    context=262144)).best
+    graphs = [row["bytes"] for gpu in best.memories for row in gpu["parts"] if row["quantity"] == "graph_bytes"]
+    assert sum(graphs) == 0 and 0 < best.placement.offloaded_bytes < 4 * GIB and best.fits

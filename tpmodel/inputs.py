@@ -53,11 +53,12 @@ def among(names, wanted):
 
 
 def counted(names):
-    """Each name as often as it says.
-    >>> counted(["2x rtx-3090", "h200"])
-    ['rtx-3090', 'rtx-3090', 'h200']
+    """Each name as often as it says; a comma parts two.
+    >>> counted(["2x rtx-3090", "h200,l4"])
+    ['rtx-3090', 'rtx-3090', 'h200', 'l4']
     """
-    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.*)", name, re.S) for name in names]
+    parts = [part.strip() for name in names for part in name.split(",")]
+    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.*)", part, re.S) for part in parts]
     return [one[2] for one in found for _ in range(int(one[1] or 1))]
 
 

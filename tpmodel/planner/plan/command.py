@@ -54,7 +54,8 @@ def _lines(found, args, made):
         for name, ends in part["terms"].items() if part and args.explain else ():
             yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
     if made.best.users and made.best.users.largest_batch:
-        yield f"  {made.best.users.words}"
+        more = made.best.users.largest_batch > made.best.placement.replicas * made.best.setting.sequences
+        yield f"  {made.best.users.words}" + ("; `--batch` of so many prints their line" if more else "")
     for other in found["compared"]:
         speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]]
         holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"

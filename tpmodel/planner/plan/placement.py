@@ -181,7 +181,7 @@ def most(config, placement, setting, budget, tokens, asked=None):
                           batch_tokens=max(setting.batch_tokens, asked or batch))
         return at_once, memories(config, placement, at_once, budget, MID)
 
-    top, at = asked or MOST_SEQUENCES, 1
+    top, at = (asked or MOST_SEQUENCES) * placement.replicas, 1
     for _ in range(2):  # a guess by blocks, first as if started for one
         one = pool(config, placement, *started(at))
         at = min(top, max(1, placement.replicas * int(one.pool_blocks // (one.request_blocks + 1))))

@@ -7,6 +7,7 @@ from . import one_pass
 from .assume import MID
 
 COMPUTING, CACHE = "the pass turns to computing", "the cache runs out"
+FULL = "the line takes no more at once"
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ class Users:
         return "; ".join(said)
 
 
-def users(config, placed, link, job, batch, most, confirmed):
-    """The Users of a way whose `job(share)` is a step of so many sequences, each of which confirms so many tokens."""
+def users(config, placed, link, job, batch, most, confirmed, full=False):
+    """The Users of a way whose `job(share)` is a step of so many sequences, each of which confirms so many tokens;
+    `full` where --max-num-seqs and not the cache stops more."""
     def rate(sequences):
         return sequences * confirmed / one_pass.seconds(config, placed, link, job(placed.share(sequences)), MID)
 
@@ -45,4 +47,4 @@ def users(config, placed, link, job, batch, most, confirmed):
     free = bisect_right(range(1, most + 1), False, key=computes)
     here = rate(batch) if batch <= most else None
     return Users(batch, here, here and here / batch, most, rate(most) if most else None, free,
-                 COMPUTING if free < most else CACHE)
+                 COMPUTING if free < most else FULL if full else CACHE)

@@ -70,7 +70,8 @@ def way(config, machine, setting, ask, kind, layers=None):
     asked = ask.cpu_offload_gib and ask.cpu_offload_gib * GIB
     if asked or partition.split(kind, len(machine.cards)).offload:
         tokens = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
-        short = replace(setting, context_tokens=tokens)
+        setting = replace(setting, rules=replace(setting.rules, graphs=False))  # the line says --enforce-eager
+        short = replace(setting, context_tokens=tokens, sequences=ask.max_num_seqs or placed.share(ask.batch))
         placed = placement.with_offload(config, placed, short, budget, ask.batch, asked)
         if not placed.offloaded_bytes:
             where = "all GPUs together" if len(placed.cards) > 1 else "the first GPU"
@@ -97,13 +98,16 @@ def _with_speeds(config, link, setting, ask, made, budget):
         tokens = ask.prompt or min(assume.PROMPT_TOKENS, at)
         work = jobs(setting, placed, ask, at, tokens)
         spent = {part: one_pass.terms(config, placed, link, job) for part, job in work.items()}
+        copies = placed.replicas if setting.pooling else 1  # one prompt goes to one of them, a queue to all
         done = {"decode": [ask.batch * one for one in confirmed],
-                "prefill": [work["prefill"].passes * work["prefill"].tokens] * len(confirmed)}
+                "prefill": [copies * work["prefill"].passes * work["prefill"].tokens] * len(confirmed)}
         said = {"decode": None, "prefill": tokens}
         made = replace(made, **{part: Speed(one_pass.rates(terms, done[part]), terms, said[part])
                                 for part, terms in spent.items()})
     if setting.pooling:
         return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
-    most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs)
-    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID]))
+    fits = made.fits or ask.context  # else there is no context to count them at
+    most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs) if fits else 0
+    full = bool(ask.max_num_seqs) and most >= ask.max_num_seqs * placed.replicas
+    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID], full))
