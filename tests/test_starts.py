@@ -146,3 +146,33 @@ def test_a_build_of_bitsandbytes_is_no_plan(tmp_path, more):
 def test_every_nvidia_card_says_its_compute_capability():
     without = {key for key, card in gpus().items() if starts.capability(card) is None}
     assert without == {"mi300x", "mi210", "mi100", "arc-b580", "rx-7900-xtx"}
+
+
+def test_cards_of_two_makers_do_not_share_a_model_and_the_line_says_which_build_it_is_for():
+    with pytest.raises(ValueError, match="gpu = 'rtx-4090, rx-7900-xtx' is not accepted: .* not of cuda and rocm"):
+        make(Ask("qwen3-8b", ("rtx-4090", "rx-7900-xtx")))
+    found = make(Ask("qwen3-8b", ("rx-7900-xtx",) * 2))
+    assert found.with_peer_access is None and "vLLM's build for rocm" in found.notes[0]
+    assert not make(Ask("qwen3-8b", ("rtx-4090",) * 2)).notes
+
+
+@pytest.mark.parametrize("more, said", [
+    (dict(host="desktop"), "host = 'desktop' is not accepted: it must be given with two GPUs or more"),
+    (dict(slot="pcie4-x8"), "slot = 'pcie4-x8' is not accepted: it must be given with two GPUs or more"),
+    (dict(kernel="marlin"), "kernel = 'marlin' is not accepted: qwen3-8b has no quantised weights"),
+    (dict(context=4096, prompt=5000), "prompt = 5000 is not accepted: it must be a whole number from 1 to .*4096")])
+def test_what_would_be_ignored_is_refused(more, said):
+    with pytest.raises(ValueError, match=said):
+        make(Ask("qwen3-8b", ("rtx-3090",), **more))
+
+
+def test_a_release_that_was_not_read_is_told():
+    told = lambda engine: make(Ask("qwen3-8b", ("rtx-3090",), engine=engine)).notes
+    assert told("vllm-0.34") == ("vLLM 0.34 was not read: the rules are those of 0.33",)
+    assert told("vllm-0.33.1") == told("llama.cpp") == ()
+
+
+def test_a_cache_in_four_bits_needs_heads_that_the_kernels_have():
+    with pytest.raises(Refused, match="for heads of 128, 256 or 512 elements"):
+        starts.check_cache(find_config("phi-3-mini"), "nvfp4", [gpu("rtx-3090")])
+    starts.check_cache(find_config("qwen3-8b"), "nvfp4", [gpu("rtx-3090")])

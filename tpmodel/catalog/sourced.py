@@ -21,7 +21,7 @@ BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte",
 LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
+WORDS = ("protocol", "transport", "runtime", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
          "before", "multiplied")  # beside numbers
 
 

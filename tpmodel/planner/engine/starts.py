@@ -25,6 +25,11 @@ def capability(card):
     return found and found.value
 
 
+def runtime(card):
+    """What programs reach it by: cuda where the card does not say."""
+    return card.said.get("runtime", "cuda")
+
+
 def least(cards):
     """The lowest capability among the cards; None where one has none."""
     found = [capability(card) for card in cards]
@@ -93,8 +98,8 @@ def _no_kernel(config, kv_dtype, sm):
         return f"from compute capability {FP8_KERNELS} on, and this is {sm:g}"
     if kv_dtype in ("fp8", "fp8_e4m3", "fp8_e5m2") and old and (sm < 8 or latent or sinks or not heads <= FP8_HEADS):
         return f"for this model from compute capability {FP8_KERNELS} on, and this is {sm:g}"
-    if kv_dtype == "nvfp4" and (sm < 8 or sinks or 64 in heads):
-        return "from compute capability 8 on, for heads of other than 64 elements and without sinks"
+    if kv_dtype == "nvfp4" and (sm < 8 or sinks or not heads <= FP8_HEADS - {64}):
+        return "from compute capability 8 on, for heads of 128, 256 or 512 elements and without sinks"
     if kv_dtype == "fp8_ds_mla" and latent and not latent.index_elements:
         return "only for models whose attention is sparse"
     return ""

@@ -52,6 +52,7 @@ VERSIONS = (
     Version((0, 32), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1),
     Version((0, 33), **_NEW, null_blocks=1, in_flight=2, mamba2_checkpoints=1, gdn_step=64, expert_rows=32),
 )
+READ = 0, 33  # the newest release whose source was read
 RELEASE = r"(?:vllm-)?[~v]{0,2}([0-9]{1,4})\.([0-9]{1,4})((\.|\+|-|a|b|rc|post|dev)[0-9a-z.+-]*)?"
 
 
@@ -65,6 +66,14 @@ def version(text):
     if not found:
         raise refused("vLLM version", str(text), "it must look like 0.33 or vllm-0.33.0")
     return [rule for rule in VERSIONS if rule.since <= (int(found[1]), int(found[2]))][-1]
+
+
+def unread(text):
+    """What to know of a release that is newer than those whose source was read: a sentence, or none."""
+    found = re.fullmatch(RELEASE, str(text).strip().lower())
+    newer = found and (int(found[1]), int(found[2])) > READ
+    said = f"vLLM {found[1]}.{found[2]} was not read: the rules are those of {READ[0]}.{READ[1]}" if newer else ""
+    return [said] if newer else []
 
 
 @dataclass(frozen=True)

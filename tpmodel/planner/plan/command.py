@@ -17,14 +17,16 @@ def run(args):
 
     asked = vars(args) | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
                           "layers": None if args.layers is None else inputs.layers(args.layers)}
+    if args.link is not None and len(asked["gpus"]) == 1:
+        raise inputs.refused("link", args.link, "it must be given with two GPUs or more")
     made = make(Ask(**{field.name: asked[field.name] for field in fields(Ask)}))
     found = made.document()
-    if args.why:
+    if args.why is not None:
         found["why"] = why(made, args.why)
     if args.json:
         print(json.dumps(found, allow_nan=False))
     else:
-        print(lines(found["why"]) if args.why else "\n".join(_lines(found, args, made)))
+        print(lines(found["why"]) if args.why is not None else "\n".join(_lines(found, args, made)))
     return 0
 
 

@@ -7,7 +7,7 @@ from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
 from ..engine.architectures import pools
-from ..engine.starts import LARGE_BYTES
+from ..engine.starts import LARGE_BYTES, runtime
 from ..shapes.models import text_part
 from . import assume, build
 
@@ -28,6 +28,13 @@ def copies(placed, config):
     said = (f"start the line {placed.replicas} times, each with a CUDA_VISIBLE_DEVICES and a --port of its own: vLLM's "
             "--data-parallel-size would share the experts out, not copy them")
     return [said] if shares_experts(placed, config) else []
+
+
+def elsewhere(cards):
+    """What holds where the cards are not reached by CUDA: a sentence, or none."""
+    kind = runtime(cards[0])
+    said = f"the line is for vLLM's build for {kind}; what stops a start and what memory it takes was read for cuda"
+    return [said] if kind != "cuda" else []
 
 
 def shares_experts(placed, config):

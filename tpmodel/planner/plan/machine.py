@@ -7,7 +7,7 @@ from ... import inputs
 from ...catalog import sourced
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
-from ..engine import kernels
+from ..engine import kernels, starts
 from ..engine.architectures import pools
 from ..engine.memory import KV_BYTES
 from ..engine.versions import Setting, version
@@ -39,7 +39,9 @@ def check(ask):
         *drafts.asked(ask),
         ("batch", ask.batch, 1 <= ask.batch <= 4096, "a whole number from 1 to 4096"),
         ("prompt", ask.prompt, ask.prompt is None or 1 <= ask.prompt <= (ask.context or ask.prompt),
-         "a whole number from 1 to the context"),
+         f"a whole number from 1 to the context, {ask.context}"),
+        ("host", ask.host, ask.host is None or n > 1, "given with two GPUs or more"),
+        ("slot", ask.slot, ask.slot is None or n > 1, "given with two GPUs or more"),
         ("max_num_seqs", seqs, seqs is None or ask.batch <= seqs <= MOST_SEQUENCES,
          f"a whole number from {ask.batch}, the sequences of --batch, to {MOST_SEQUENCES}"),
         ("max_num_batched_tokens", ask.max_num_batched_tokens,
@@ -59,6 +61,10 @@ def machine(ask):
     """The Machine that was asked about."""
     extra = {} if ask.catalog is None else sourced.read_file(ask.catalog)
     cards = tuple(needed(_entry(extra, key, gpu), CARD_NEEDS, "plan") for key in ask.gpus)
+    kinds = sorted({starts.runtime(card) for card in cards})
+    if len(kinds) > 1:
+        raise inputs.refused("gpu", ", ".join(card.key for card in cards),
+                             f"one engine runs on GPUs of one kind, not of {' and '.join(kinds)}")
     if ask.kernel:
         kernels.needed(ask.kernel, cards)
     here = places.place(ask.host, ask.slot, cards)
@@ -103,6 +109,8 @@ def model(ask):
         cache = "keys and values" if latent else "a latent"
         said = f"it is for models with {cache} in the cache, which {ask.model} has not"
         raise inputs.refused("kv_dtype", ask.kv_dtype, said)
+    if ask.kernel and not config.quantised:
+        raise inputs.refused("kernel", ask.kernel, f"{ask.model} has no quantised weights that it would multiply")
     if ask.mtp and not config.draft_layers:
         raise ValueError(f"mtp = {ask.mtp} is not accepted: {ask.model} has no MTP layer")
     if ask.mtp > config.draft_layers > 0 and ask.mtp % config.draft_layers:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from ...formula.units import GIB
 from ..engine import starts
-from ..engine.versions import Refused, TooMany
+from ..engine.versions import Refused, TooMany, unread
 from ..shapes.models import quants
 from . import assume, build, crossover, line, places, verdict, ways
 from .machine import check, machine, model
@@ -39,7 +39,7 @@ def make(ask):
         said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
                     "states a block, without which vLLM refuses to start; its own default is "
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
-    notes = build.unknown(ask) + line.copies(best.placement, config)
+    notes = build.unknown(ask) + line.copies(best.placement, config) + line.elsewhere(rig.cards) + unread(ask.engine)
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
@@ -49,7 +49,8 @@ def make(ask):
         words += (f"; {other.name} counts its memory by rules of its own: memory and context are those of "
                   f"{assume.ENGINE}, and there is no line for it.")
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
-    peer = _with_peer_access(ask, rig.cards) if ask.link is None and len(rig.cards) > 1 else None
+    asks = ask.link is None and len(rig.cards) > 1 and not line.elsewhere(rig.cards)
+    peer = _with_peer_access(ask, rig.cards) if asks else None
     return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command,
                 tuple(said + notes), rival, peer, tuple(notes) if command else ())
 
