@@ -1,5 +1,6 @@
 """Mixed ways for many cards, offload on each, uneven pipelines, many users, and what is undecided."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -14,6 +15,7 @@ from tpmodel.planner.plan.machine import machine, model
 from tpmodel.planner.plan.plan import make, plan
 from tpmodel.planner.plan.values import Ask
 from tpmodel.planner.plan.why import why
+from tpmodel.inputs import counted
 from tpmodel.planner.shapes.models import find_config
 
 FOUR = ["rtx-3090"] * 4
@@ -256,3 +258,17 @@ def test_offload_takes_no_graphs_and_moves_what_one_sequence_needs():
                     context=262144)).best
     graphs = [row["bytes"] for gpu in best.memories for row in gpu["parts"] if row["quantity"] == "graph_bytes"]
     assert sum(graphs) == 0 and 0 < best.placement.offloaded_bytes < 4 * GIB and best.fits
+
+
+def test_only_layers_are_moved_to_main_memory():
+    ask = Ask("qwen3-8b", ("rtx-3090",) * 2, "tp+offload", context=4096)
+    layers = placement.bytes_of(find_config("qwen3-8b")) / 2
+    assert make(replace(ask, cpu_offload_gib=layers / GIB)).best.placement.offloaded == pytest.approx((layers,) * 2)
+    with pytest.raises(ValueError, match="cpu_offload_gib = 4000 is not accepted: at most .* the layers of a GPU"):
+        make(replace(ask, cpu_offload_gib=4000))
+
+
+@pytest.mark.parametrize("name", ["0x rtx-3090", "1000x rtx-3090"])
+def test_a_count_of_cards_has_bounds(name):
+    with pytest.raises(ValueError, match="it must be counted from 1x to 99x"):
+        counted([name])

@@ -124,14 +124,20 @@ def budgets(cards, util, reserves):
 
 def with_offload(config, placement, setting, budget, batch, asked=None):
     """The same with in main memory as many bytes of each GPU as were asked for; or what, on the fullest GPU, does not
-    fit beside the high overhead and the cache: vLLM takes one number for all."""
+    fit beside the high overhead and the cache: vLLM takes one number for all. Only layers and the vision tower
+    can be moved."""
+    body, tower, stages = bytes_of(config), bytes_of(config, ("vision",)), map(placement.stage, range(len(budget)))
+    movable = [(body * placement.layers[i] / len(config.order) + tower * (i == 0)) / placement.ranks for i in stages]
+    if asked and asked > max(movable):
+        said = f"at most {max(movable) / GIB:.1f} GiB, the layers of a GPU: embedding and head stay on it"
+        raise Refused(f"cpu_offload_gib = {asked / GIB:g} is not accepted: {said}")
     if asked is None:
         pool = plan_model(config, on(placement, setting), 0.0)
         cache = placement.share(batch) * (pool.needed_bytes + pool.block_bytes)
         most = [one.ends[-1] for one in overheads(config, placement, setting, stage_layers(config, placement))]
         asked = max(held - math.floor(have - overhead - cache - 1)  # a byte: sums round
                     for overhead, have, held in zip(most, budget, placement.weights_bytes))
-    moved = tuple(min(max(0.0, asked), held - 1) for held in placement.weights_bytes)
+    moved = tuple(min(max(0.0, asked), most) for most in movable)
     return replace(placement, kind="offload", offloaded=moved,
                    weights_bytes=tuple(held - off for held, off in zip(placement.weights_bytes, moved)))
 
