@@ -12,6 +12,7 @@ from myst_nb.ext.glue.roles import PasteTextRole
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from ..live.figure import PAGE_VARIABLE
+from .at import At
 from .glossary import Vocabulary
 from .legend import legend
 from .light import drop_unneeded, drop_unused
@@ -117,6 +118,7 @@ def setup(app):
     app.add_post_transform(GluedMath)
     app.add_role("n", Number())
     app.add_role("kind", kind)
+    app.add_role("at", At())
     app.add_directive("vocabulary", Vocabulary)
     app.connect("config-inited", begin)
     app.connect("env-get-outdated", outdated)
