@@ -71,14 +71,13 @@ READS = {  # claim -> (its value where all is read, or the bytes that `more` say
     "decode_ceiling": (bound, "; nor is it a compute bound but one of memory bandwidth"),
     "single_gpu_time": (lambda **more: setting(ranks=1, **more).weight_read_s / MS, ""),
     "single_gpu_toks": (lambda **more: bound(ranks=1, **more), ""),
-    "threshold": (lambda **more: ALARM_FRAC * bound(**more), "; so the alarm rings too late"),
 }
 PROMPTS = {  # claim -> (its value of a prompt that `at` makes: the article's by `prompt`, ours by `slow`; our verdict)
     "prefill_allreduce": (lambda at: at(8192).communication_s / at(8192).allreduces / MS, "wrong", RATE),
     "prefill_comm": (lambda at: at(8192).communication_s / MS, "wrong", RATE),
     "prefill_gemm": (lambda at: at(8192).linear_s, "loose",
                      "no kernel reaches the full rate; a public series of prompts is explained by 0.7 of it"),
-    "prefill_share_low": (lambda at: at(8192).communication_frac, "loose", RATE + "; the arithmetic is slower too"),
+    "prefill_share_low": (lambda at: at(8192).communication_frac, "wrong", RATE + "; the arithmetic is slower too"),
     "prefill_262k_comm": (lambda at: at(262144).communication_s, "wrong", RATE),
     "prefill_262k_gemm": (lambda at: at(262144).linear_s, "loose",
                           "the linear part only, at the full rate; attention then takes several times as long"),
@@ -95,7 +94,7 @@ COMPUTED = {f"a1.{name}": how for name, how in {
     "prefill_payload": lambda: prompt(8192).message_bytes / MIB, "prefill_flops": lambda: prompt(8192).linear_flop,
     **{name: lambda how=how: how(prompt) for name, (how, *_) in PROMPTS.items()},
     **{name: how for name, (how, _) in READS.items()},
-    "allreduces_per_token": lambda: setting().allreduces,
+    "threshold": lambda: ALARM_FRAC * bound(), "allreduces_per_token": lambda: setting().allreduces,
     "payload_per_token": lambda: setting().allreduces * setting().message_bytes,
     "payload_per_token_mib": lambda: setting().allreduces * setting().message_bytes / MIB,
     **{f"{name}_{us}us": lambda us=us, how=how: how(decode_view(us))

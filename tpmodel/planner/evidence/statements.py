@@ -1,9 +1,9 @@
 """Article 1's statements on serving and on what others measured, and what we think of each."""
 
 from ...catalog.assumptions import assumed, ends
-from ..plan.assume import ACHIEVED
+from ..plan.assume import ACHIEVED, ENGINE, PROMPT_TOKENS
 from .cases import cases
-from .measured import FAST, MIDDLE, SLOW, rate, speedup
+from .measured import FAST, MIDDLE, SLOW, rate, speedup, waits_s
 
 EAGER = tuple(ends(key, "decode_tokens_per_s")[::2] for key in ("eager-bench", "eager-pair"))  # without, with graphs
 
@@ -23,10 +23,17 @@ def nvlink_gain(without=MIDDLE, with_it=MIDDLE):
     return rate("rtx-3090", "nvlink-bridge", with_it) / rate("rtx-3090", "shm", without) - 1
 
 
+def lowest():
+    """The low end of plain decoding on the pair, over as many tokens as `plan` takes: below it look for a fault."""
+    return rate(end=SLOW, gap_s=max(waits_s(ENGINE)), achieved_frac=ACHIEVED[SLOW], context_tokens=PROMPT_TOKENS)
+
+
 OURS = {"read_bytes": assumed("h200-decode").read_bytes, "gap_s": 0}  # two H200
 SPREAD = ("the additive model gives it as a result: it falls as the step gets shorter, and with what no second card "
           "shortens: all-reduces, the engine's wait")
 VERDICTS = {f"a1.{name}": verdict for name, verdict in {
+    "threshold": ("loose", lowest, "a share of a bound, which most public runs of vLLM stay below; ours is the model's "
+                                   "low end for vLLM, the pair, 8,192 tokens of context and no drafts"),
     "measured_mtp": ("loose", lambda: newest()[-1],
                      "plain decoding on the same pair reaches as much today, so MTP had given nothing"),
     "scaling_pcie": ("loose", lambda: pair_share("rtx-5060-ti-16gb", "shm"), SPREAD),
