@@ -5,17 +5,23 @@ import random
 import pytest
 
 from tpmodel.book import figures
+from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
+from tpmodel.planner.engine.versions import Setting
+from tpmodel.planner.plan import one_pass
+from tpmodel.planner.plan.placement import place
+from tpmodel.planner.shapes.models import find_config
 from tpmodel.planner.evidence import cases, checks, measured, statements, trust
-from tpmodel.book.figures import serving
+from tpmodel.book.figures import ends, serving
 from tpmodel.book.figures.options import AS_COUNTED
 from tpmodel.formulas import decode, speculation
+from tpmodel.book.live.marks import place as place_of
 from tpmodel.book.pages import listings
 from tpmodel.book.pages.tables import Words, short
 from tpmodel.planner.plan.plan import plan
 from tpmodel.formula.view import View
 
-ALARM, DRAFTS = figures.alarm(), figures.speculation()
+ALARM, DRAFTS, WATERFALL = figures.alarm(), figures.speculation(), figures.why_lower()
 PAIR = "qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "tp"
 ROUND = dict(drafts=2, acceptance_frac=0.5, read_bytes=15e9, draft_bytes=2e9, ranks=2, memory_bytes_per_s=500e9,
              achieved_frac=1, cache_read_bytes=0, linear_s=0, attention_s=0, experts_s=0, floor_s=0,
@@ -73,6 +79,7 @@ def test_the_alarm_says(rate, more, words):
 
 @pytest.mark.parametrize("rate, more, words", [
     ("36", {}, "nothing to explain"), ("33", {}, "engine's wait alone"), ("31.9", {}, "slow link of this kind"),
+    ("40", {"transport": "mailbox in host memory", "engine": "NInfer"}, "low share of the bandwidth alone"),
     ("28", {}, "all of them at their slow ends"), ("10", {}, "without CUDA graphs"),
     ("30", {"engine": "NInfer", "transport": "mailbox in host memory"}, "no range explains it"),
     ("30", {"drafts": "3"}, "see first how many drafts are accepted. If so many are"),
@@ -82,21 +89,35 @@ def test_the_alarm_names_the_term(rate, more, words):
     assert words in said("gap", rate, **more)
 
 
-@pytest.mark.parametrize("ranks, link, drafts, acceptance", [
-    (2, "shm", 0, 0), (2, "shm", 3, 0.7), (2, "shm", 3, 0.4), (2, "mailbox", 1, 0.8), (4, "shm", 0, 0),
-    (4, "p2p-pcie5-x8", 3, 0.7)])
-def test_the_alarm_rings_below_what_plan_calls_low(ranks, link, drafts, acceptance):
-    """Its low end, middle and high end are plan's: so it never rings for plan's middle."""
-    found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * ranks, "tp",
-                 kv_dtype="fp8", link=link, mtp=drafts, acceptance=acceptance if drafts else None)["decode"]
-    words = next(words for words, key in serving.TRANSPORTS.items() if key == link)
-    texts = {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}", "tp": f"{ranks} GPUs", "transport": words}
-    v = ALARM.view(texts)
-    ends = [at(v).confirmed_tokens_per_s for at in (serving.LOW, serving.MID, serving.HIGH)]
-    assert ends == pytest.approx([found[end] for end in ("low", "mid", "high")], rel=1e-8)
-    shown = lambda rate: ALARM.shown_texts(texts | {"measured_tokens_per_s": f"{rate:.2f}"})
-    ringing = lambda rate: "rings" in shown(rate)["readout-verdict"]
-    assert not ringing(found["mid"]) and ringing(found["low"] - 0.1) and not ringing(found["low"] + 0.1)
+def counted(card, engine, link_key, ranks, context, drafts=0, acceptance=0.0):
+    """(low, middle, high) of the one pass that `plan` and `check` call, in tokens/s."""
+    config = find_config("qwen3.8-27b-nvfp4")
+    placement = place(config, (gpu(card),) * ranks, "tp" if ranks > 1 else "one")
+    job = one_pass.decode(Setting(ranks=ranks, kv_dtype="fp8", drafts=drafts), context, drafts=drafts, engine=engine)
+    terms = one_pass.terms(config, placement, link(link_key), job)
+    return one_pass.rates(terms, (speculation.round_tokens(drafts, acceptance),) * 3)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_alarm_and_the_waterfall_are_the_one_pass(seed):
+    """Any card, engine and link: the low end, the middle and the high end are plan's, and the alarm keeps to them."""
+    rng = random.Random(seed)
+    (card, key), (engine, named), (way, link_key) = (
+        rng.choice(list(table.items())) for table in (ends.CARD_NAMES, ends.ENGINES, ends.TRANSPORTS))
+    ranks, drafts, context = (rng.choice(found) for found in ((1, 2, 4), (0, 1, 3), (0, 8192, 131072)))
+    acceptance = 0.7
+    texts = {"card": card, "engine": engine, "transport": way, "tp": f"{ranks} GPU{'s' * (ranks > 1)}",
+             "context_tokens": f"{context}"}
+    low, mid, high = counted(key, named, link_key, ranks, context, drafts, acceptance)
+    v = ALARM.view(texts | {"drafts": f"{drafts}", "acceptance_frac": f"{acceptance}"})
+    found = [at(v).confirmed_tokens_per_s for at in (ends.LOW, ends.MID, ends.HIGH)]
+    assert found == pytest.approx([low, mid, high], rel=1e-6), texts
+    assert v.confirmed_tokens_per_s == found[1], "as it stands, a view is in the middle"
+    if not drafts:
+        assert WATERFALL.view(texts).pass_s == pytest.approx(1 / mid, rel=1e-9), "the waterfall ends at the same middle"
+    shown = lambda rate: ALARM.shown_texts(
+        texts | {"drafts": f"{drafts}", "measured_tokens_per_s": f"{rate:.4f}"})["readout-verdict"]
+    assert "rings" not in shown(mid) and "rings" in shown(0.999 * low) and "rings" not in shown(1.001 * low)
 
 
 def test_the_alarm_is_quiet_for_public_runs_inside_the_range():
@@ -104,6 +125,45 @@ def test_the_alarm_is_quiet_for_public_runs_inside_the_range():
     runs = [c for c in cases.cases() if c.setting.startswith("2 × RTX 5060 Ti, TP2, vllm")]
     assert len(runs) >= 3
     assert not any("rings" in said("verdict", f"{c.measured}", context_tokens=f"{c.tokens}") for c in runs)
+
+
+# --- the waterfall -------------------------------------------------------------------------------
+
+def places(figure, texts):
+    """{mark: (left, right) or (x, y)} of the marks that stand inside the axes."""
+    view, found = figure.view(texts), {mark.name: mark.parts() for mark in figure.marks}
+    found = {name: [float(place_of(part, view)) for part in parts] for name, parts in found.items()}
+    return {name: ends[::2] for name, ends in found.items() if len(ends) > 2 or ends[0] >= 0}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_waterfall_falls_from_the_bound_to_the_model(seed):
+    rng = random.Random(seed)
+    texts = {c.name: rng.choice(list(c.texts if c.kind == "slider" else c.options)) for c in WATERFALL.controls}
+    found, v = places(WATERFALL, texts), WATERFALL.view(texts)
+    assert found["bound"] == [0, 1] and v.rate_0 == pytest.approx(v.ranks * v.memory_bytes_per_s / v.read_bytes)
+    steps = [found[f"step-{i}"] for i in range(1, 6)]
+    assert all(left <= right for left, right in steps) and steps[0][1] == 1, "each term only takes"
+    assert all(one[0] == next[1] for one, next in zip(steps, steps[1:])), "each begins where the last one ends"
+    assert steps[-1][0] == found["model"][1] and found["model"][0] == 0, "what is left is the model's bar"
+    assert found["model"][1] == pytest.approx(v.decode_tokens_per_s / v.rate_0, rel=1e-12)
+    assert found["range"][0] < found["model"][1] < found["range"][1]
+
+
+@pytest.mark.parametrize("texts, expected", [
+    ({}, {"D07": 31.7, "D10": 33.5, "D12": 32.3}), ({"engine": "llama.cpp"}, {"D02": 37.1, "D05": 38.3}),
+    ({"context_tokens": "131072"}, {}), ({"read_bytes": "27"}, {}), ({"card": "RTX 3090"}, {}),
+    ({"card": "RTX 3090", "transport": "peer access, PCIe 5.0 x8"}, {"D78": 57.71}),
+    ({"card": "RTX 3090", "tp": "1 GPU"}, {"D105": 36.0}),
+    ({"card": "RTX 5060 Ti 16 GB", "engine": "NInfer", "transport": "mailbox in host memory"}, {"D13": 35.73})])
+def test_the_dots_are_the_public_runs_of_the_setting(texts, expected):
+    found, bound = places(WATERFALL, texts), WATERFALL.view(texts).rate_0
+    dots = {name.removeprefix("run-"): ends[0] * bound for name, ends in found.items() if name.startswith("run-")}
+    assert dots == {name: pytest.approx(rate) for name, rate in expected.items()}
+    said = WATERFALL.shown_texts(texts)["readout-runs"]
+    assert said.startswith(f"Public runs of this setting: {len(expected)}")
+    ends = [f"{pick(expected.values()):.1f}" for pick in (min, max)] if expected else []
+    assert all(end in said for end in ends) and ("from" in said) == bool(expected)
 
 
 # --- drafts --------------------------------------------------------------------------------------

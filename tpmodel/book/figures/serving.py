@@ -1,27 +1,25 @@
 """Serving: a measured speed beside the model's range for its engine and link, and what speculative decoding gains."""
 
-from ...catalog.links import link
 from ...formula import ops
 from ...formula.units import GB, MS
 from ...planner.engine.versions import Setting
-from ...planner.evidence.articles import GPU, MODEL, PLAIN
-from ...planner.evidence.measured import FAST, MIDDLE, SLOW, rate, waits_s
+from ...planner.evidence.articles import GPU, MODEL
+from ...planner.evidence.measured import SLOW, rate
 from ...planner.evidence.rows import printed
-from ...planner.plan import assume, one_pass, wire
+from ...planner.plan import assume, one_pass
 from ...planner.plan.placement import cache_bytes
-from ..live import Axes, Choice, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
-from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, ONE_GPU, PASS, SHM,
-                      STATES_BYTES, cache_format, gpus, latency, note, sources)
+from ..live import Axes, Curve, Figure, Line, Marker, Table, bar, holding, quantity, rows, slider, stack
+from . import ends
+from .ends import BOUND, HIGH, LOW, MID
+from .options import (AS_COUNTED, BEYOND, CONFIG, COUNTED, NO_CACHE, NO_DRAFTS, PASS, SHM, STATES_BYTES, cache_format,
+                      gpus, latency, sources)
 
 AXIS_MS, AXIS_RATE = 100, 200
 NOTHING_S = 0.05 * MS  # what is printed as 0.0 ms
 MOST_DRAFTS = 8
 DRAFT_STATES_BYTES = cache_bytes(CONFIG, Setting(drafts=1), 0)[2] - STATES_BYTES  # of one draft, before the split
-SHAPE = {name: CONFIG.numbers[name]
-         for name in ("layers", "full_layers", "hidden", "kv_heads", "head_elements", "element_bytes")}
-SHAPE |= PLAIN | {"states_bytes": STATES_BYTES, "draft_allreduces": assume.DRAFT_ALLREDUCES,
-                  "draft_gap_s": assume.draft_gap(assume.ENGINE).base,
-                  "linear_s": 0, "attention_s": 0}  # a card multiplies nine tokens while it reads the weights once
+DRAFTS = {"draft_allreduces": assume.DRAFT_ALLREDUCES}
+SHAPE = ends.SHAPE | DRAFTS | {"attention_s": 0, "draft_gap_s": assume.draft_gap(assume.ENGINE).base}
 RECIPES = PASS | {
     "tokens": "verify_tokens",
     "state_bytes": lambda v: (v.states_bytes + v.drafts * DRAFT_STATES_BYTES) / v.ranks,
@@ -39,57 +37,19 @@ def _drafts(silent=()):
             slider("acceptance_frac", "Chance that a draft is accepted", 0, 0.98, 0.7, step=0.02, silent=silent))
 
 
-def _machine(silent=()):
-    """Sliders that start at what `plan` uses."""
-    draft, memory = one_pass.draft_bytes(CONFIG, 1) / GB, GPU.memory_bytes_per_s / GB
-    return (slider("read_bytes", "Weights read per step, all GPUs", 2, 200, COUNTED["read_bytes"], "GB"),
-            slider("memory_bytes_per_s", "Memory bandwidth of a GPU", 200, 8000, memory, "GB/s"),
-            slider("achieved_frac", "Achieved fraction of it", 0.5, 1, COUNTED["achieved_frac"], step=0.01),
-            slider("draft_bytes", "Weights a draft step reads, all GPUs", 0.1, 20, draft, "GB", silent=silent),
-            slider("context_tokens", "Context in the cache", 0, 262144, COUNTED["context_tokens"], "tokens", step=4096))
+def _model(silent=()):
+    """Sliders of the build and its context that start at what `plan` uses."""
+    draft = one_pass.draft_bytes(CONFIG, 1) / GB
+    return (*ends.loads(), slider("draft_bytes", "Weights a draft step reads, all GPUs", 0.1, 20, draft, "GB",
+                                  silent=silent))
 
 
 # --- is my speed what it should be? --------------------------------------------------------------
 
-ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer",
-           "another": "another"}
-TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
-              "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ARTICLE, PLANNED = f"{printed('a1.measured_mtp'):g}", f"{round(rate(context_tokens=assume.PROMPT_TOKENS), 1):g}"
-NAMES = ("gap_s", "draft_gap_s", "link_bytes_per_s", "pair_latency_s", "link_latency_s", "bulk_latency_s")
 PARTS = (("weights", "blue", "weight read", "weight_read_s/MS"), ("kv", "green", "cache read", "busy_s/MS"),
          ("comm", "red", "all-reduces", "working_s/MS"), ("wait", "gray", "engine waits", "pass_s/MS"),
          ("drafts", "gold", "drafts", "round_s/MS"))
-ENDS = (SLOW, MIDDLE, FAST)
-AS_VLLM = note(lambda v: v.as_vllm > 0, "taken as vLLM's: no public rows of its own")
-
-
-def _engine(name):
-    waits = {f"gap_s_{end}": wait for end, wait in enumerate(waits_s(name))}
-    waits |= {f"draft_gap_s_{2 - end}": wait for end, wait in enumerate(assume.draft_gap(name).base_range)}
-    return waits | {"as_vllm": float(name == "sglang")}
-
-
-def _transport(key):
-    """Of a pair at each end, and of each hop that more GPUs add, there and back."""
-    way = wire.in_step(link(key))
-    pair = [wire.numbers(way, 2, end) for end in ENDS]
-    hops = [(wire.latency(way, 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS]
-    found = {"pair_latency_s": [here["allreduce_latency_s"] for here in pair], "link_latency_s": hops}
-    found |= {name: [here[name] for here in pair] for name in ("link_bytes_per_s", "bulk_latency_s")}
-    return {f"{name}_{end}": number for name, numbers in found.items() for end, number in enumerate(numbers)}
-
-
-def at(end):
-    """A function that puts the wait, the link and the achieved fraction of any view at one end of their ranges."""
-    off = assume.ACHIEVED[end] - assume.ACHIEVED[MIDDLE]
-    here = holding(achieved_frac=lambda v: ops.minimum(1.0, v.achieved_frac + off),
-                   **{name: f"{name}_{end}" for name in NAMES})
-    return lambda v: holding(allreduce_latency_s="group_latency_s")(here(v))
-
-
-LOW, MID, HIGH = map(at, ENDS)
-BOUND = holding(achieved_frac=1.0)
 
 
 def _verdict(v):
@@ -101,20 +61,22 @@ def _verdict(v):
 
 
 def _blame(v):
-    """Which term explains what the middle leaves: its place in BLAMED; with drafts the last two stand for any."""
-    here, slow = MID(v), LOW(v)
-    by_all = ops.where(v.step_s <= v.low_s, 3, 4)
-    by_link = ops.where(here.gap_allreduce_s * here.allreduces <= slow.communication_s, 2, by_all)
-    found = ops.where(here.unexplained_s < NOTHING_S, 0, ops.where(v.wait_s <= slow.gap_s, 1, by_link))
-    return ops.where(v.drafts > 0, ops.where(found > 3, 6, ops.where(found > 0, 5, 0)), found)
+    """Which term, alone at its slow end, would explain what the middle leaves: its place in BLAMED."""
+    found = ops.where(v.step_s <= v.low_s, len(TERMS) + 1, len(TERMS) + 2)
+    for place, names in reversed(list(enumerate(TERMS.values(), 1))):
+        found = ops.where(v.step_s <= ends.at(SLOW, *names)(v).round_s, place, found)
+    found = ops.where(MID(v).unexplained_s < NOTHING_S, 0, found)
+    drafted = ops.where(found > len(TERMS) + 1, len(TERMS) + 4, ops.where(found > 0, len(TERMS) + 3, 0))
+    return ops.where(v.drafts > 0, drafted, found)
 
 
+TERMS = {"the engine's wait": (*ends.WAIT, "draft_gap_s"), "a slow link of this kind": ends.NAMES["link"],
+         "a low share of the bandwidth": ends.REACH}
 OTHERS = "launches without CUDA graphs, a slot with fewer lanes, a power cap or heat."
 CHECK = "check drafts and the bytes that are read"
 VERDICTS = (f"beyond the bound: {CHECK}", f"faster than the model: {CHECK}", "plausible",
             "below all of it. The alarm rings")
-BLAMED = ("nothing to explain.", "the engine's wait alone may explain it.",
-          "a slow link of this kind alone may explain it.",
+BLAMED = ("nothing to explain.", *(f"{term} alone may explain it." for term in TERMS),
           "no single range explains it, all of them at their slow ends do.", f"no range explains it. Look for {OTHERS}",
           "see first how many drafts are accepted; the ranges explain the rest.",
           f"see first how many drafts are accepted. If so many are, look for {OTHERS}")
@@ -127,19 +89,15 @@ def alarm():
         name="alarm", title="Is my speed what it should be?", size=(4.6, 3.2),
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
                 "and at the low end. Behind the line the alarm rings.",
-        first=5, controls=(
+        first=6, controls=(
             slider("measured_tokens_per_s", "Measured, one stream", 1, 400, ARTICLE, "tokens/s", PLANNED),
             *_drafts(NO_DRAFTS),
-            Choice("engine", "Engine", {words: _engine(name) for words, name in ENGINES.items()}, "vLLM", AS_VLLM),
-            Choice("transport", "Link", {words: _transport(key) for words, key in TRANSPORTS.items()},
-                   "NCCL through host memory", ONE_GPU),
-            gpus(),
-            *_machine(NO_DRAFTS),
-            cache_format(NO_CACHE)),
+            *ends.choices(), gpus(), *_model(NO_DRAFTS), cache_format(NO_CACHE)),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {},
                  AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
-        constants=SHAPE, sources=sources(SHAPE, MODEL), given=GIVEN,
-        recipes=RECIPES | {
+        constants=ends.CONSTANTS | DRAFTS, sources=sources(ends.SHAPE, MODEL), given=(*ends.GIVEN, "draft_allreduce_s"),
+        recipes=ends.RECIPES | RECIPES | {
+            "draft_allreduce_s": lambda v: ends.allreduce(v, v.message_bytes / v.verify_tokens),
             "step_s": lambda v: v.round_tokens / v.measured_tokens_per_s,
             "measured_s": "step_s",
             "bound_s": lambda v: BOUND(v).weight_read_s + BOUND(v).kv_read_s,
@@ -182,7 +140,9 @@ def speculation():
             slider("gap_s", "Wait of the engine, a step or a round", 0, 60, COUNTED["gap_s"], "ms", step=0.5),
             latency(COUNTED["allreduce_latency_s"]),
             slider("link_bytes_per_s", "Achieved bandwidth of the link", 1, 400, SHM["link_bytes_per_s"] / GB, "GB/s"),
-            *_machine()),
+            slider("memory_bytes_per_s", "Memory bandwidth of a GPU", 200, 8000, GPU.memory_bytes_per_s / GB, "GB/s"),
+            slider("achieved_frac", "Achieved fraction of it", 0.5, 1, COUNTED["achieved_frac"], step=0.01),
+            *_model()),
         presets={AS_COUNTED: {}},
         constants=SHAPE | {"ranks": 2, "kv_element_bytes": 1, "bulk_latency_s": SHM["bulk_latency_s"]},
         sources=sources(SHAPE, MODEL), given=GIVEN, recipes=RECIPES,

@@ -132,11 +132,12 @@ class Label(Mark):
 
 @dataclass(frozen=True)
 class Table:
-    """The figure's numbers: a head and rows of texts. The first cell of a row heads it."""
+    """The figure's numbers: a head and rows of texts. The first cell of a row heads it, and may lead elsewhere."""
 
     caption: str
     head: tuple
     rows: tuple
+    links: dict = field(default_factory=dict)  # the words that head a row -> an address
 
 
 UNITS = {name: getattr(units, name) for name in ("US", "MS", "KB", "MB", "GB", "KIB", "MIB", "GIB", "TFLOP")}

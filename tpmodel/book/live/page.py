@@ -32,7 +32,8 @@ def fragment(figure):
                      for name, said in shown.items() if name.startswith("beyond-"))
     caption, head = escape(figure.table.caption), [("", escape(name)) for name in figure.table.head]
     controls = [_control(figure, control, shown) for control in figure.controls]
-    rows = [[(f' id="{figure.name}-{name}"', escape(text)) for name, text in row] for row in figure.cells(shown)]
+    rows = [[(f' id="{figure.name}-{name}"', _linked(figure, text)) for name, text in row]
+            for row in figure.cells(shown)]
     return "\n".join([
         f'<figure class="tp-live{tall}" id="{figure.name}" data-spec="{spec}">',
         f'<figcaption class="tp-caption"><strong>{escape(figure.title)}</strong> {escape(figure.caption)}</figcaption>',
@@ -48,6 +49,11 @@ def fragment(figure):
         f'<a class="tp-link" href="#{figure.name}">Link to this setting</a></p>',
         "</figure>",
         f"<script>\n{script(figure)}\n</script>"])
+
+
+def _linked(figure, text):
+    address = figure.table.links.get(text)
+    return f'<a href="{escape(address)}">{escape(text)}</a>' if address else escape(text)
 
 
 def _readout(figure, name):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ...formula.units import GB
 from .checks import own_table
 from .checks_decode import predict, step_of
 
@@ -23,6 +24,11 @@ class Case:
     engine: str
     group: str  # rows of one person on one machine
     step: object  # of the middle, without drafts
+    model: str
+    card: str
+    cards: int
+    ranks: int
+    read_bytes: float
 
     inside = property(lambda self: self.low <= self.measured <= self.high, doc="Whether the range holds the rate.")
 
@@ -39,5 +45,7 @@ def cases(gap=True):
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
-                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], step_of(row)))
+                              float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], step_of(row),
+                              row["model"], row["gpu"], int(row["gpus"]), int(row["tp"]),
+                              row.number("weight_read_gb", 0, whole=False) * GB))
     return tuple(found)
