@@ -229,6 +229,25 @@ def test_an_embedding_model_decodes_nothing_and_takes_documents_as_split_does():
     assert asked("qwen3-8b").document()["runner"] == "generate"
 
 
+@pytest.mark.parametrize("cards, more", [
+    (("rtx-5080", TI), dict(context=9000)), (("rtx-3060-12gb",) * 2, {}), (("rtx-4060-ti-16gb",) * 2, dict(util=0.7))])
+def test_an_embedding_model_keeps_its_sequences_where_fewer_gain_nothing(cards, more):
+    """Its overhead was measured: one sequence leaves no more cache than 256, and would take the documents singly."""
+    made = asked("nemotron-3-embed-8b", cards, parallel="pp", **more)
+    assert made.best.fits and made.best.at_once is None and "--max-num-seqs" not in made.command
+
+
+def test_a_pooler_has_no_logits_and_a_pass_no_more_documents_than_run_at_once(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(shapes()["qwen3-8b"] | {"architectures": ["Qwen3Model"]}))
+    base = dict(model=str(tmp_path), gpus=("rtx-4090",))
+    parts = {row["quantity"] for row in asked(**base).best.memories[0]["parts"]}
+    assert "graph_bytes" in parts and not {"sampler_bytes", "counts_bytes"} & parts
+    one, many = (asked(**base, prompt=100, max_num_seqs=n) for n in (1, 21))
+    per_pass = lambda made: made.best.prefill.rates[1] * sum(t[1] for t in made.best.prefill.terms.values())
+    assert per_pass(many) == pytest.approx(2048 / 100 * per_pass(one))  # tokens of as many passes
+    assert "--max-num-seqs 1 " in one.command
+
+
 def test_auto_compares_an_embedding_model_by_its_documents():
     """The faster card gets more layers; asked for a decode, there is none to compare."""
     best = asked(**EMBED, goal="decode").best

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tpmodel
 from tpmodel.catalog.assumptions import assumptions
-from tpmodel.catalog.gpus import by_name, gpu, gpus
+from tpmodel.catalog.gpus import by_name, gpu, gpus, namesakes
 from tpmodel.catalog.gpus import memory as memory_of
 from tpmodel.catalog.links import LANES, TRANSFERS, link, links
 from tpmodel.planner.shapes.models import model, models, repository, shapes
@@ -97,6 +97,17 @@ def test_a_card_never_reports_more_than_its_nominal_memory():
     assert all(0.9 < gpu(key).reported_bytes / gpu(key).vram_bytes < 0.9375 for key in ("l4", "l40s", "t4", "a40"))
     unknown = replace(gpu("rtx-3090"), numbers={"vram_bytes": gpu("rtx-3090").numbers["vram_bytes"]})
     assert memory_of(unknown).kind == "estimate" and memory_of(unknown).base_range[0] == 0.91 * 24 * 2**30
+
+
+@pytest.mark.parametrize("name, key, others", [
+    ("RTX 5060 Ti", "rtx-5060-ti-16gb", ["rtx-5060-ti-8gb"]), ("RTX 3080", "rtx-3080", ["rtx-3080-12gb"]),
+    ("RTX 4060 Ti", "rtx-4060-ti-16gb", ["rtx-4060-ti-8gb"]), ("rtx-4090", "rtx-4090", ["rtx-4090-48gb"]),
+    ("GeForce RTX 3060 12 GB", "rtx-3060-12gb", []), ("RTX 3060", "rtx-3060-12gb", ["rtx-3060-8gb"]),
+    ("3060 8GiB", "rtx-3060-8gb", []), ("RTX 4090 24GB", "rtx-4090", []), ("RTX 3090", "rtx-3090", []),
+    ("RTX PRO 5000", "rtx-pro-5000", ["rtx-pro-5000-72gb"]), ("NVIDIA A100-SXM4-80GB", "a100-80gb", []),
+    ("A100", "a100-80gb", ["a100-40gb", "a100-80gb-pcie"]), ("H100 PCIe", "h100-pcie", []), ("H200", "h200", [])])
+def test_a_name_that_several_cards_have_names_the_others(name, key, others):
+    assert gpu(name).key == key and namesakes(name, gpu(name)) == others
 
 
 def test_links_meet_what_was_measured():

@@ -229,7 +229,7 @@ def test_gpt_oss_keeps_only_its_experts_in_mxfp4():
 
 BAD = {
     "unknown kind": (SMALL | {"layer_types": ["full_attention"] * 3 + ["conv"]}, "layer_types = 'conv'"),
-    "wrong number of layers": (SMALL | {"layer_types": ["full_attention"] * 3}, "one entry for each of the 4 layers"),
+    "wrong number of layers": (SMALL | {"layer_types": ["full_attention"] * 3}, "one entry for each layer, 4 in all"),
     "no layers": ({k: v for k, v in SMALL.items() if k != "num_hidden_layers"}, "no num_hidden_layers"),
     "no vocabulary": ({k: v for k, v in SMALL.items() if k != "vocab_size"}, "no vocab_size"),
     "zero heads": (SMALL | {"num_attention_heads": 0}, "num_attention_heads = 0"),

@@ -166,8 +166,10 @@ def test_where_the_link_is_not_said_peer_access_stands_beside_it():
     found = plan("qwen3.8-27b-nvfp4", PAIR, **ASK)
     peer, said = found["with_peer_access"], plan("qwen3.8-27b-nvfp4", PAIR, link="p2p", **ASK)
     assert found["link"] == "shm" and peer["link"] == said["link"] == "p2p-pcie5-x8"
-    board = plan("qwen3-8b", ["h200"] * 2, context=8192)
-    assert (board["link"], board["with_peer_access"]["link"]) == ("shm-h200", "nvlink-h200")
+    board, apart = (plan("qwen3-8b", [card] * 2, context=8192) for card in ("h200", "h100-pcie"))
+    assert board["link"] == "nvlink-h200" and board["with_peer_access"] is None
+    assert (apart["link"], apart["with_peer_access"]["link"]) == ("shm-h200", "p2p-pcie5-x16")
+    assert "--link nvlink-h100-bridge" in apart["with_peer_access"]["how_to_know"]
     bridged = plan("qwen3-8b", ["rtx-3090"] * 2, context=8192)["with_peer_access"]
     assert bridged["link"] == "p2p-pcie4-x16" and "--link nvlink-bridge" in bridged["how_to_know"]
     assert all(peer[name] == said[name] for name in ("decode", "prefill", "split", "verdict", "compared", "command"))
@@ -176,6 +178,27 @@ def test_where_the_link_is_not_said_peer_access_stands_beside_it():
     assert found["decode"] == plan("qwen3.8-27b-nvfp4", PAIR, link="shm", **ASK)["decode"]
     four = plan("qwen3.8-27b-nvfp4", PAIR * 2, **ASK)["with_peer_access"]["how_to_know"]
     assert "NCCL_P2P_LEVEL=SYS" in four and "NCCL_P2P_LEVEL" not in peer["how_to_know"]
+
+
+@pytest.mark.parametrize("card, link", [
+    ("h100-sxm", "nvlink-h200"), ("a100-80gb", "nvlink-a100"), ("a100-40gb", "nvlink-a100"), ("b200", "nvlink-b200"),
+    ("mi300x", "xgmi-mi300x"), ("a100-80gb-pcie", "shm"), ("rtx-3090", "shm"), ("h100-nvl", "shm-h200")])
+def test_cards_of_a_board_are_joined_by_it_until_something_else_is_said(card, link):
+    found = lambda **more: plan("llama-3.1-8b", [card] * 2, "tp", context=8192, **more)["link"]
+    assert found() == link
+    assert found(link="shm").startswith("shm") and found(host="epyc-zen4").startswith("shm")
+
+
+def test_a_bridge_joins_two_of_the_cards_that_have_one():
+    found = lambda cards, link: plan("qwen3-8b", cards, "tp", context=8192, link=link)["link"]
+    assert found(["rtx-3090"] * 2, "nvlink-bridge") == "nvlink-bridge"
+    assert found(["h200"] * 8, "nvlink-h200") == "nvlink-h200"
+    for cards, wire, says in ((["rtx-3090"] * 4, "nvlink-bridge", "a bridge joins two cards, and these are 4: it must"),
+                              (["rtx-3090"] * 2, "nvlink-h200", "it must be one of shm, p2p, oneshot, mailbox, staged, "
+                               "nvlink-bridge"), (["rtx-3090", "rtx-4090"], "nvlink-bridge", "has no connector")):
+        with pytest.raises(ValueError, match=says):
+            found(cards, wire)
+    assert plan("qwen3-8b", ["rtx-4090"] * 2, host="wsl2", context=8192)["with_peer_access"] is None
 
 
 def run(*words):
@@ -188,7 +211,12 @@ def run(*words):
     (("--slot", "pcie9-x3"), "slot = 'pcie9-x3' is not accepted: it must be a generation from 1 to 5"),
     (("--slot", "shared"), "slot = 'shared' is not accepted: it must be a generation"),
     (("--link", "p2p-pcie5-x16", "--slot", "pcie4-x8"), "43.0 GB/s are more than a slot of PCIe 4.0 x8 can"),
-    (("--link", "nvlink-h200", "--host", "desktop"), "with --host it must be one of shm, p2p"),
+    (("--link", "shm-h200", "--host", "desktop"), "with --host it must be one of shm, p2p"),
+    (("--link", "nvlink-bridge"), "rtx-4090 has no connector for it: it must be one of shm, p2p, oneshot, mailbox"),
+    (("--link", "nvlink-h200"), "rtx-4090 has no connector for it: it must be one of shm, p2p, oneshot, mailbox"),
+    (("--link", "p2p", "--host", "wsl2"), "gives cards no peer access: it must be one of shm, mailbox, staged"),
+    (("--link", "p2p-pcie4-x8", "--host", "wsl2"), "gives cards no peer access: it must be one of shm, mailbox"),
+    (("--link", "oneshot", "--host", "Windows 11"), "gives cards no peer access: it must be one of shm, mailbox"),
     (("--host", ""), "host = '' is not accepted"),
     (("--host", "3x epyc-zen2"), "it must be one host, or 2x NAME"),
     (("--link", "shn"), "the nearest are shm")])

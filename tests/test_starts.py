@@ -153,7 +153,7 @@ def test_cards_of_two_makers_do_not_share_a_model_and_the_line_says_which_build_
         make(Ask("qwen3-8b", ("rtx-4090", "rx-7900-xtx")))
     found = make(Ask("qwen3-8b", ("rx-7900-xtx",) * 2))
     assert found.with_peer_access is None and "vLLM's build for rocm" in found.notes[0]
-    assert not make(Ask("qwen3-8b", ("rtx-4090",) * 2)).notes
+    assert not make(Ask("qwen3-8b", ("rtx-5090",) * 2)).notes
 
 
 @pytest.mark.parametrize("more, said", [

@@ -193,6 +193,22 @@ def test_a_batch_that_does_not_fit_still_says_how_many_do():
     assert users["largest_together"] == max(row["users"]["largest_together"] or 0 for row in found["compared"])
 
 
+@pytest.mark.parametrize("model, gpu_, context", [
+    ("qwen3-8b", "rtx-4090", None), ("qwen3-8b", "h200", 128), ("qwen3.8-27b-nvfp4", "rtx-5090", 4096)])
+def test_users_are_those_that_the_printed_line_takes(model, gpu_, context):
+    """The line's own sequences take memory: fewer fit than where the engine is started for just as many."""
+    made = make(Ask(model, (gpu_,), context=context))
+    users, line, at = made.best.users, made.best.setting, made.best.context_tokens
+    fits = lambda n: placement.longest(made.config, made.best.placement, line, made.best.memories, n) >= at
+    assert users.line_batch <= min(line.sequences, users.largest_batch) and fits(users.line_batch)
+    assert users.line_batch == line.sequences or not fits(users.line_batch + 1)
+    assert f"the line takes {users.line_batch:,} at once" in users.words
+    more = users.largest_batch > users.line_batch
+    assert (f"with `--batch {users.largest_batch}`" in users.words) == more
+    row = next(row for row in made.document()["compared"] if row["label"] == made.best.label)
+    assert row["users"]["line_together"] == pytest.approx(users.line_together)
+
+
 # --- undecided -----------------------------------------------------------------------------------
 
 def test_what_is_not_known_may_turn_the_order_and_then_nothing_is_claimed():

@@ -10,7 +10,7 @@ import reprlib
 import stat
 from pathlib import Path
 
-SHOWN = 120  # characters of a value in a refusal
+SHOWN, BRIEF = 120, 60  # characters of a value in a refusal; of a list or an object
 MOST_NAMES = 40  # in a refusal
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 REAL = re.compile(r"[+-]?(?:[0-9]{1,400}(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,4})?")
@@ -18,12 +18,19 @@ MOST = 1e300  # of a number without a bound of its own: what is larger overflows
 
 
 def shown(value):
-    """A value as Python writes it, in one line of bearable length."""
+    """A value as Python writes it, in one line of bearable length; of a long list or object how much it holds.
+    >>> shown([1, 2]), shown([{"attention": {"n_heads_in_group": 8}, "ffn": {"ffn_mult": 1.5}}] * 49)
+    ('[1, 2]', 'a list of 49 entries')
+    """
     value = str(value) if isinstance(value, os.PathLike) else value
     try:
         text = repr(value) if isinstance(value, str) else reprlib.repr(value)
     except ValueError:  # an integer of thousands of digits
         text = "a number of more than 4,300 digits"
+    if isinstance(value, (dict, list)) and (len(text) > BRIEF or "..." in text):
+        count, what = len(value), "an object with {} field" if isinstance(value, dict) else "a list of {} entr"
+        ending = ("", "s") if isinstance(value, dict) else ("y", "ies")
+        return what.format(count) + ending[count != 1]
     return text if len(text) <= SHOWN else f"{text[:SHOWN // 2]}...{text[-SHOWN // 3:]}"
 
 
@@ -45,11 +52,15 @@ def among(names, wanted):
     >>> among(["rtx-3090", "rtx-4090", "h200", "l4"], "rtx-309")
     'the nearest are rtx-3090, rtx-4090, h200; it must be one of rtx-3090, rtx-4090, h200, l4'
     """
-    from difflib import get_close_matches
-    nearest = get_close_matches(str(wanted).lower(), names, 3, 0)
     few = len(names) <= MOST_NAMES
     those = ", ".join(names) if few else f"the {len(names)} that `tpmodel plan --list` prints"
-    return f"the nearest are {', '.join(nearest)}; it must be one of {those}"
+    return f"{nearest(names, wanted)}; it must be one of {those}"
+
+
+def nearest(names, wanted):
+    """The three names nearest to one that is not there, in words."""
+    from difflib import get_close_matches
+    return f"the nearest are {', '.join(get_close_matches(str(wanted).lower(), names, 3, 0))}"
 
 
 def counted(names):

@@ -9,8 +9,9 @@ from .assumptions import ends
 from .sourced import load, pick
 
 FILE = "gpus.toml"
-ASIDE = re.compile(r"nvidia|geforce|instinct|intel|gb10|blackwell|ws|workstation|server|edition|"
+ASIDE = re.compile(r"nvidia|geforce|rtx|tesla|quadro|instinct|intel|gb10|blackwell|ws|workstation|server|edition|"
                    r"sxm[0-9]?|hbm[0-9]e?|[0-9]+gb")
+SOLD = re.compile(r"sxm[0-9]?|pcie|nvl|[0-9]+gb")  # what tells cards of one name apart
 
 
 def gpu(key):
@@ -57,12 +58,35 @@ def by_name(text):
     return found.key
 
 
+def _words(name):
+    """Of a printed name; a size is one of them."""
+    found = re.findall("[a-z0-9]+", name.lower().replace("gib", "gb"))
+    return {word + "gb" * (after == "gb") for word, after in zip(found, [*found[1:], ""]) if word != "gb"}
+
+
+def namesakes(text, card):
+    """Other cards that a name could mean, which says less than their size and board; it is taken for this card.
+    >>> namesakes("RTX 5060 Ti", gpu("rtx-5060-ti-16gb")), namesakes("A100 SXM 80GB", gpu("a100-80gb"))
+    (['rtx-5060-ti-8gb'], [])
+    """
+    said = {word for word in _words(text) if SOLD.fullmatch(word)}
+    sizes = lambda one: {f"{one.numbers['vram_bytes'].value:g}gb"}
+    told = lambda one: _words(" ".join((one.key, one.name, *one.said["aliases"]))) | sizes(one)
+    others = [one for one in gpus().values() if one.key != card.key and _bare(one) & _bare(card)]
+    return [one.key for one in others if said <= told(one)]
+
+
+def _bare(card):
+    """Its names without size, board and maker."""
+    aside = lambda word: ASIDE.fullmatch(word) or SOLD.fullmatch(word)
+    return {frozenset(word for word in _words(alias) if not aside(word)) for alias in card.said["aliases"]}
+
+
 def _named(text):
-    words = lambda name: set(re.findall("[a-z0-9]+", name.lower()))
     found = []
     for card in gpus().values():
         for alias in card.said["aliases"]:
-            differs = words(text) ^ words(alias)
+            differs = _words(text) ^ _words(alias)
             sizes = sum(word[0].isdigit() for word in differs)
             if sizes < 2 and all(map(ASIDE.fullmatch, differs)):  # two sizes are two cards
                 found.append((len(differs), card))

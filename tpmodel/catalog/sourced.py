@@ -22,7 +22,7 @@ LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
 WORDS = ("protocol", "transport", "runtime", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
-         "before", "multiplied")  # beside numbers
+         "before", "multiplied", "joined", "peer")  # beside numbers
 
 
 @dataclass(frozen=True)

@@ -22,3 +22,11 @@ def fixed(value, decimals):
     scale = 10.0**decimals
     rounded = math.floor(value * scale + 0.5) / scale
     return f"{rounded + 0.0:,.{decimals}f}"
+
+
+def many(count, thing):
+    """A number of things in words.
+    >>> many(1, "token"), many(2048, "token"), many(0, "block")
+    ('1 token', '2,048 tokens', '0 blocks')
+    """
+    return f"{count:,.0f} {thing}{'s' * (count != 1)}"

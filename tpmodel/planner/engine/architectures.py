@@ -4,6 +4,7 @@ import tomllib
 from functools import lru_cache
 from importlib import resources
 
+from ...inputs import shown
 from .versions import Refused
 
 # What a name ends in says what vLLM does with it, the first that fits; it may know the model under another ending.
@@ -49,7 +50,7 @@ def check_architecture(config, rules, stages):
     if not any(map(_known, names)):
         last = next((_table()["dropped"][name] for name in names if name in _table()["dropped"]), None)
         why = f"it was known until {last}: say that --engine" if last else "its registry and Transformers lack it"
-        raise Refused(f"architectures = {names[0]!r} is not accepted: vLLM 0.33 does not know it; {why}")
+        raise Refused(f"architectures = {shown(names[0])} is not accepted: vLLM 0.33 does not know it; {why}")
     whole = next((name for name in names if name in _table()["whole"]), None)
     if stages > 1 and whole:
         raise Refused(f"stages = {stages} is not accepted: vLLM 0.33 cannot cut {whole} into pipeline stages")

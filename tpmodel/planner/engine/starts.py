@@ -5,6 +5,7 @@ capability; of one that has none nothing is known.
 """
 
 from ...formula.units import GIB
+from ...inputs import shown
 from .versions import Refused, TooMany
 
 LARGE_BYTES = 70 * GIB  # from here on vllm serve takes more sequences and more tokens a pass
@@ -73,8 +74,9 @@ def check_build(config, cards, rules):
             raise Refused(f"gpu = {card.key!r} is not accepted: this vLLM has kernels from compute capability "
                           f"{rules.least_card / 10:g} on, and this is {sm:g}: say an older --engine")
         if old and old < needs:
-            raise Refused(f"gpu = {card.key!r} is not accepted: quant_method = {config.quant_method!r} needs compute "
-                          f"capability {needs / 10:g} in vLLM, and this is {sm:g}")
+            method = shown(config.quant_method)
+            raise Refused(f"gpu = {card.key!r} is not accepted: quant_method = {method} needs compute capability "
+                          f"{needs / 10:g} in vLLM, and this is {sm:g}")
 
 
 def check_cache(config, kv_dtype, cards):

@@ -108,7 +108,7 @@ def _view(config, setting, stage):
     """The view of the middle, with the sources of what is assumed."""
     rules, tower, found = setting.rules, config.tower, numbers(config, setting, stage)
     tokens = max(setting.batch_tokens, setting.context_tokens) if rules.whole_prompt else setting.batch_tokens
-    told = setting.sequences if stage.last else 0
+    told = setting.sequences if stage.last and not setting.pooling else 0  # a pooler has no logits
     share = len(stage.order) / len(config.order)
     experts = config.experts_read if any(m.name == "experts" for m in config.modules) else 0
     shape = f"the shape of {config.name or config.family}"

@@ -7,7 +7,7 @@ from ...catalog.assumptions import assumed, assumptions, ends
 from ...catalog.gpus import memory
 from ...catalog.links import line_bytes_per_s, link
 from ...catalog.sourced import Sourced
-from ...formula.units import GIB
+from ...formula.units import GIB, many
 from ..engine import kernels
 from ..engine.versions import RELEASE
 from ..shapes.models import models
@@ -148,9 +148,9 @@ def words(cards, link_entry, kind, config, ask):
     gap, cycles = (number(name, *known) for name in ("gap_s", "layer_cycles"))
     said += [f"{known[0].name} waits {joined(gap.base_range, 1e-3)} ms between two steps ({gap.kind}), and its small "
              f"kernels take {joined(cycles.base_range)} clock cycles a layer ({cycles.kind})",
-             f"a pass takes at most {ask.batch_tokens} tokens of a prompt"]
+             f"a pass takes at most {many(ask.batch_tokens, 'token')} of a prompt"]
     if not ask.prompt:
-        said.append(f"prefill speed is for one prompt of {PROMPT_TOKENS} tokens, or the context if it is shorter")
+        said.append(f"prefill speed is for one prompt of {many(PROMPT_TOKENS, 'token')}, or of the context if shorter")
     for card in kinds:
         low, _, high = (end / GIB for end in memory(card).base_range)
         span = f", {low:.2f} to {high:.2f}" if low < high else ""

@@ -5,6 +5,8 @@ from argparse import Action
 from dataclasses import fields
 
 from ... import inputs
+from ...formula.units import many
+from . import places
 
 
 def run(args):
@@ -44,41 +46,49 @@ def _lines(found, args, made):
     if found["command"]:
         yield (f"  vLLM's log: Model loading took {gib(log['model_loading_bytes'])} GiB; "
                f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
-               f"GPU KV cache size {log['kv_cache_tokens']:,.0f} tokens ({log['num_blocks']:,.0f} blocks), "
-               f"maximum concurrency for {log['max_model_len']:,} tokens {log['max_concurrency']:.2f}x")
+               f"GPU KV cache size {many(log['kv_cache_tokens'], 'token')} ({many(log['num_blocks'], 'block')}), "
+               f"maximum concurrency for {many(log['max_model_len'], 'token')} {log['max_concurrency']:.2f}x")
     prompts = "documents" if found["runner"] == "pooling" else "prefill of one prompt"
     together = f" of {args.batch} sequences together" if args.batch > 1 else ""
-    for at, part in ((f"decode{together} at {found['context_tokens']:,} tokens", found["decode"]),
-                     (f"{prompts} of {{prompt_tokens:,}} tokens", found["prefill"])):
+    prompt = many((found["prefill"] or {}).get("prompt_tokens", 0), "token")
+    for at, part in ((f"decode{together} at {many(found['context_tokens'], 'token')}", found["decode"]),
+                     (f"{prompts} of {prompt}", found["prefill"])):
         if part:
             yield ("  " + at + ": {low:,.1f} / {mid:,.1f} / {high:,.1f} tokens/s (low / mid / high), "
                    "limited by the {limited_by}").format(**part)
         for name, ends in part["terms"].items() if part and args.explain else ():
             yield "    {}: {low_ms:,.2f} / {mid_ms:,.2f} / {high_ms:,.2f} ms".format(name, **ends)
     if made.best.users and made.best.users.largest_batch:
-        more = made.best.users.largest_batch > made.best.placement.replicas * made.best.setting.sequences
-        yield f"  {made.best.users.words}" + ("; `--batch` of so many prints their line" if more else "")
+        yield f"  {made.best.users.words}"
     for other in found["compared"]:
         speeds = [f"{part} {other[part]['mid']:,.1f}" for part in ("decode", "prefill") if other[part]]
-        holds = f"{other['max_context_tokens']:,} tokens; {', '.join(speeds)}"
-        several = other["users"] and other["users"]["largest_batch"] > 1
-        many = "; {largest_batch:,} users {largest_together:,.1f} together".format(**other["users"]) if several else ""
-        yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}{many}"
+        holds = f"{many(other['max_context_tokens'], 'token')}; {', '.join(speeds)}"
+        said = "; {line_batch:,} users {line_together:,.1f} together" if other["fits"] else (
+            "; with `--batch {largest_batch}` {largest_together:,.1f} together")
+        several = other["users"] and other["users"]["line_batch" if other["fits"] else "largest_batch"] > 1
+        users = said.format(**other["users"]) if several else ""
+        yield f"  {other['label']}: {holds if other['fits'] else 'does not fit'}{users}"
     yield from (f"  left out: {refusal}" for refusal in found["refused"])
-    if len(inputs.counted(args.gpu)) > 1:
-        others = ", ".join(found["other_links"])
-        yield "  link: {link}, {link_name}".format(**found) + (f" (your catalog also has {others})" if others else "")
-        peer = found["with_peer_access"]
-        if peer and peer["decode"]:
-            way, speeds = peer["split"]["label"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")]
-            yield f"  the link was not said; with peer access ({peer['link']}): {way}, {', '.join(speeds)} tokens/s"
-            yield f"  which one it is: {peer['how_to_know']}"
-        if args.link is None and not (args.host and args.slot):
-            yield "  what the cards sit in narrows the ranges: --host and --slot say it"
+    yield from _links(found, args, made) if len(made.machine.cards) > 1 else ()
     yield from (f"  assumed: {said}" for said in found["assumptions"] if args.explain)
-    if found["command"]:
-        yield found["command"]
-        yield from (f"  {said}" for said in found["notes"])
+    yield from filter(None, [found["command"]])
+    yield from (f"  {said}" for said in found["notes"])
+
+
+def _links(found, args, made):
+    """The link as lines: what it is, peer access where it was not said, how to narrow it."""
+    others = ", ".join(found["other_links"])
+    yield "  link: {link}, {link_name}".format(**found) + (f" (your catalog also has {others})" if others else "")
+    peer = found["with_peer_access"]
+    if peer and peer["prefill"]:
+        way, speeds = peer["split"]["label"], [f"{part} {peer[part]['mid']:,.1f}" for part in ("decode", "prefill")
+                                               if peer[part]]
+        yield f"  the link was not said; with peer access ({peer['link']}): {way}, {', '.join(speeds)} tokens/s"
+        yield f"  which one it is: {peer['how_to_know']}"
+    if args.link is None and not (args.host and args.slot):
+        boarded = found["link"] == places.board(made.machine.cards)
+        yield ("  it is that of the board which such cards come on; where they sit in slots, say --link shm or p2p"
+               if boarded else "  what the cards sit in narrows the ranges: --host and --slot say it")
 
 
 def _part(row):

@@ -42,7 +42,7 @@ def rival(config, machine, tried, setting, best, ask):
     other = max(others, key=lambda way: way.rate(ask.goal))
 
     def arm(way):
-        work = ways.jobs(setting, way.placement, ask, best.context_tokens, best.prefill.prompt_tokens)
+        work = ways.jobs(way.setting, way.placement, ask, best.context_tokens, best.prefill.prompt_tokens)
         return versus.Arm(config, way.placement, machine.link, ((1, work[ask.goal]),))
 
     return replace(versus.compare(arm(best), arm(other)), other=other)
@@ -61,8 +61,9 @@ def of_ways(config, machine, tried, setting, best, ask):
         return None
 
     def rate(kind, link, sequences=ask.batch):
-        work = ways.jobs(setting, both[kind].placement, replace(ask, batch=sequences), at, best.prefill.prompt_tokens)
-        return 1 / one_pass.seconds(config, both[kind].placement, link, work[ask.goal], MID)
+        way, asked = both[kind], replace(ask, batch=sequences)
+        work = ways.jobs(way.setting, way.placement, asked, at, best.prefill.prompt_tokens)
+        return 1 / one_pass.seconds(config, way.placement, link, work[ask.goal], MID)
 
     tp_ahead = lambda *at: rate("tp", *at) > rate("pp", *at)
     holds = lambda way, batch: placement.longest(config, way.placement, setting, way.memories, batch)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ... import inputs
 from ...catalog import sourced
-from ...catalog.gpus import gpu
+from ...catalog.gpus import gpu, gpus, namesakes
 from ...catalog.links import link as find_link
 from ..engine import kernels, starts
 from ..engine.architectures import pools
@@ -54,7 +54,7 @@ def check(ask):
         ("goal", ask.goal, ask.goal in PARTS, "decode or prefill"),
     ):
         if not fine:
-            raise ValueError(f"{name} = {value!r} is not accepted: it must be {wanted}")
+            raise inputs.refused(name, value, f"it must be {wanted}")
 
 
 def machine(ask):
@@ -72,6 +72,15 @@ def machine(ask):
     reserves = partition.parse_reserves(ask.reserve_gib, len(cards))
     links = (key for key, entry in extra.items() if "link_bytes_per_s" in entry.numbers)
     return Machine(cards, wire, reserves, tuple(key for key in links if key != wire.key))
+
+
+def meant(ask, cards):
+    """Which card a name was taken for that several have: a sentence for each, or none."""
+    said = []
+    for name, card in dict(zip(ask.gpus, cards)).items():
+        others = namesakes(name, card) if card.key in gpus() else []
+        said += [f"{card.key} is taken, {card.name}: there is also {', '.join(others)}"] if others else []
+    return said
 
 
 def _entry(extra, key, find):

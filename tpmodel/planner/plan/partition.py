@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from ... import inputs
-from ...formula.units import GIB
+from ...formula.units import GIB, many
 
 MOST_GIB = 1e6
 WAYS = ("auto, one, offload, tp, pp, replicas, or mixed with numbers, such as tp2xpp2, replicas2xtp2, pp3[18,9,9], "
@@ -53,7 +53,7 @@ def split(name, count, layers=None):
     made = Split(found.get("tp", 1), found.get("pp", 1), found.get("replicas", 1), layers and tuple(layers),
                  more == "offload")
     if len(free) > 1 or not 1 <= made.gpus <= count or free and found[free[0]] < 2:
-        raise inputs.refused("parallel", name, f"it must be {WAYS}, for {count} GPU{'s' * (count > 1)}")
+        raise inputs.refused("parallel", name, f"it must be {WAYS}, for {many(count, 'GPU')}")
     return made
 
 
@@ -74,7 +74,7 @@ def cheapest(layers, rooms, cost):
     """
     if len(rooms) > layers or sum(rooms) < layers or min(rooms) < 1:
         room = ", ".join(map(str, rooms))
-        raise ValueError(f"no split fits: {layers} layers, at least one on each GPU, and room for {room}")
+        raise ValueError(f"no split fits: {many(layers, 'layer')}, at least one on each GPU, and room for {room}")
     found = [1] * len(rooms)
     for _ in range(layers - len(rooms)):
         free = [i for i, (held, room) in enumerate(zip(found, rooms)) if held < room]

@@ -1,6 +1,7 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -198,6 +199,13 @@ def most(config, placement, setting, budget, tokens, asked=None):
         at = high - step if low == 0 else low + step if high > top else (low + high) // 2
         at, step = min(max(at, low + 1), high - 1), 2 * step
     return low
+
+
+def at_once(config, placement, setting, found, tokens):
+    """The largest batch of so many tokens each that fits an engine started with this setting, whose memories are
+    `found`; 0 if not one sequence."""
+    fits = lambda batch: longest(config, placement, setting, found, batch) >= tokens
+    return bisect_left(range(1, setting.sequences * placement.replicas + 1), True, key=lambda batch: not fits(batch))
 
 
 def pool(config, placement, setting, found, batch=1):

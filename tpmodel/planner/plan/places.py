@@ -4,11 +4,13 @@ from dataclasses import dataclass, replace
 
 from ... import inputs
 from ...catalog import hosts
+from ...catalog.gpus import gpus
 from ...catalog.links import LANES, NAMES, TRANSFERS, line_bytes_per_s, link, links
 from ...formula.units import GB
 from ...formulas.collectives import place_bytes_per_s
 
 NOT_SAID = ("not-said", "not-said-pcie5")  # the hosts of older slots, of newer ones
+PEERS = ("p2p", "oneshot")  # transports by which a card reaches another's memory
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,11 @@ class Place:
     sockets: int = 1
     shared: bool = False
     root: bool = False
+
+    @property
+    def peers(self):
+        """Whether cards may reach each other's memory there, for all that is known."""
+        return not (self.host and self.host.said.get("peer") == "none")
 
     @property
     def where(self):
@@ -57,10 +64,15 @@ def own(cards, field):
     return said.pop() if len(said) == 1 else None
 
 
+def board(cards):
+    """The key of the link of the board that several such cards come on; None where they sit in slots."""
+    whole = len(cards) > 1 and all(card.said.get("joined") == "board" for card in cards)
+    return own(cards, "nvlink") if whole else None
+
+
 def peer(cards):
-    """How these cards reach each other's memory, by name: over the NVLink of their board, or over PCIe."""
-    nvlink = own(cards, "nvlink")
-    return nvlink if nvlink and "transport" not in link(nvlink).said else "p2p"
+    """How these cards reach each other's memory, by name: over the link of their board, or over PCIe."""
+    return board(cards) or "p2p"
 
 
 def reach(link, count):
@@ -70,9 +82,13 @@ def reach(link, count):
 
 
 def chosen(name, here, cards, find):
-    """The link that was said by the name of a transport, or by a key that `find` knows; None: no peer access."""
+    """The link that was said by the name of a transport, or by a key that `find` knows; None: that of the cards' own
+    board, else no peer access."""
+    if name is None and board(cards) and not (here.host or here.said):
+        return link(board(cards))
     if name in (None, "shm") and own(cards, "host_link") and not (here.host or here.said):
         return link(own(cards, "host_link"))
+    _connected(name, here, cards)
     if name in (None, "shm") or name in NAMES and (here.said or here.host or name not in links()):
         return link_at(name or "shm", here)
     found = find(name)
@@ -83,6 +99,23 @@ def chosen(name, here, cards, find):
     if here.host:
         raise inputs.refused("link", name, f"with --host it must be one of shm, {', '.join(NAMES)}")
     return found
+
+
+def _connected(name, here, cards):
+    """Refuse a link that the cards have no connector for, or the host no access."""
+    mine, many = own(cards, "nvlink"), len(cards) > 2 and not board(cards)
+    others = f"it must be one of shm, {', '.join(NAMES)}"
+    kinds = ", ".join(dict.fromkeys(card.key for card in cards))
+    if name and name in {card.said.get("nvlink") for card in gpus().values()} and (name != mine or many):
+        if name == mine:
+            raise inputs.refused("link", name, f"a bridge joins two cards, and these are {len(cards)}: {others}")
+        own_too = f", {mine}" if mine and not many else ""
+        raise inputs.refused("link", name, f"{kinds} has no connector for it: {others}{own_too}")
+    known = links().get(name)
+    transport = name if name in NAMES else known and known.said.get("transport")
+    if not here.peers and transport in PEERS:
+        said = ", ".join(["shm", *(kind for kind in NAMES if kind not in PEERS)])
+        raise inputs.refused("link", name, f"{here.host.name} gives cards no peer access: it must be one of {said}")
 
 
 def link_at(kind, here):

@@ -7,7 +7,7 @@ from ..engine import starts
 from ..engine.versions import Refused, TooMany, unread
 from ..shapes.models import quants
 from . import assume, build, crossover, line, places, verdict, ways
-from .machine import check, machine, model
+from .machine import check, machine, meant, model
 from .values import Ask, Plan
 
 PEER_FIELDS = ("link", "link_name", "fits", "max_context_tokens", "decode", "prefill", "split", "compared", "verdict",
@@ -39,6 +39,7 @@ def make(ask):
         said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
                     "states a block, without which vLLM refuses to start; its own default is "
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
+    cards = meant(ask, rig.cards)
     notes = build.unknown(ask) + line.copies(best.placement, config) + line.elsewhere(rig.cards) + unread(ask.engine)
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
@@ -50,9 +51,9 @@ def make(ask):
                   f"{assume.ENGINE}, and there is no line for it.")
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
     asks = ask.link is None and len(rig.cards) > 1 and not line.elsewhere(rig.cards)
-    peer = _with_peer_access(ask, rig.cards) if asks else None
+    peer = _with_peer_access(ask, rig) if asks else None
     return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command,
-                tuple(said + notes), rival, peer, tuple(notes) if command else ())
+                tuple(said + cards + notes), rival, peer, tuple(cards + (notes if command else [])))
 
 
 def _tried(ask):
@@ -93,18 +94,21 @@ def _hint(ask, rig):
     return ""
 
 
-def _with_peer_access(ask, cards):
-    """The same question over peer access, and how to know which it is; None where the cards' slots are not known."""
-    name, bridge = places.peer(cards), places.own(cards, "nvlink")
-    if name == "p2p" and not all("pcie_lanes" in card.numbers for card in cards):
+def _with_peer_access(ask, rig):
+    """The same question over peer access, and how to know which it is; None where that is what was planned, where the
+    host has none, and where the cards' slots are not known."""
+    name, bridge = places.peer(rig.cards), places.own(rig.cards, "nvlink")
+    slots = all("pcie_lanes" in card.numbers for card in rig.cards)
+    peers = places.place(ask.host, ask.slot, rig.cards).peers
+    if name == rig.link.key or not peers or name == "p2p" and not slots:
         return None
     known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
              "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",
              "`tpmodel measure` times it"]
     place = {"host": ask.host, "slot": ask.slot} if name == "p2p" else {"host": None, "slot": None}
     found = replace(ask, link=name, **place)
-    known += filter(None, [places.reach(machine(found).link, len(cards))])
-    if bridge and bridge != name:
+    known += filter(None, [places.reach(machine(found).link, len(rig.cards))])
+    if bridge and bridge != name and len(rig.cards) == 2:
         known.append(f"where a bridge joins the cards, say --link {bridge}")
     found = make(found).document()
     return {name: found[name] for name in PEER_FIELDS} | {"how_to_know": "; ".join(known)}

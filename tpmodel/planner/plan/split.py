@@ -5,6 +5,7 @@ from dataclasses import replace
 from ... import inputs
 from ...catalog.gpus import gpu
 from ...catalog.links import link as find_link
+from ...formula.units import many
 from ...formula.vocabulary import check
 from ..engine.takes import Stage
 from ..engine.versions import Setting
@@ -65,7 +66,7 @@ def _limit(stages, pace, total, given):
     """What a faster run would need, in words."""
     for stage in stages:
         if stage["layers"] > stage["room_layers"]:
-            return f"memory of {stage['name']}: room for {stage['room_layers']} layers"
+            return f"memory of {stage['name']}: room for {many(stage['room_layers'], 'layer')}"
     if given is None and [stage["layers"] for stage in stages] != fastest(total, pace, [total] * len(pace)):
         return f"memory of {next(stage['name'] for stage in stages if stage['layers'] == stage['room_layers'])}"
     return f"arithmetic of {max(stages, key=lambda stage: stage['stage_s'])['name']}"

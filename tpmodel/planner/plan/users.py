@@ -17,26 +17,32 @@ class Users:
     batch: int
     together: float
     each: float
-    largest_batch: int  # sequences of this context that fit
+    largest_batch: int  # sequences of this context that fit, with the engine started for so many
     largest_together: float
     free_batch: int  # up to here a step reads longer than it computes, and all fit
     ends_by: str  # what comes then
+    line_batch: int  # sequences of this context that the printed line takes at once
+    line_together: float
 
     document = asdict
 
     @property
     def words(self):
-        """In one line."""
-        said = [f"users: up to {self.largest_batch:,} fit, {self.largest_together:,.1f} tokens/s together",
-                f"more are free up to {self.free_batch:,}: then {self.ends_by}"]
+        """In one line: what the printed line takes; what `--batch` would make of it."""
+        said, together = [], lambda rate: f"{rate:,.1f} tokens/s together"
         if self.batch > 1 and self.together:
-            said.insert(0, f"a batch of {self.batch:,}: {self.together:,.1f} tokens/s together, {self.each:,.1f} each")
-        return "; ".join(said)
+            said.append(f"a batch of {self.batch:,}: {together(self.together)}, {self.each:,.1f} each")
+        elif self.line_batch:
+            said.append(f"users: the line takes {self.line_batch:,} at once, {together(self.line_together)}")
+        if self.largest_batch > self.line_batch:
+            n = self.largest_batch
+            said.append(f"with `--batch {n}` {n:,} {'fits' if n == 1 else 'fit'}, {together(self.largest_together)}")
+        return "; ".join([*said, f"more are free up to {self.free_batch:,}: then {self.ends_by}"])
 
 
-def users(config, placed, link, job, batch, most, confirmed, full=False):
+def users(config, placed, link, job, batch, most, line, confirmed, full=False):
     """The Users of a way whose `job(share)` is a step of so many sequences, each of which confirms so many tokens;
-    `full` where --max-num-seqs and not the cache stops more."""
+    `full` where --max-num-seqs and not the cache stops more. The printed line takes `line` of them."""
     def rate(sequences):
         return sequences * confirmed / one_pass.seconds(config, placed, link, job(placed.share(sequences)), MID)
 
@@ -47,4 +53,4 @@ def users(config, placed, link, job, batch, most, confirmed, full=False):
     free = bisect_right(range(1, most + 1), False, key=computes)
     here = rate(batch) if batch <= most else None
     return Users(batch, here, here and here / batch, most, rate(most) if most else None, free,
-                 COMPUTING if free < most else FULL if full else CACHE)
+                 COMPUTING if free < most else FULL if full else CACHE, line, rate(line) if line else None)

@@ -1,6 +1,6 @@
 """Which way to split is best, by how much, and why, in words."""
 
-from ...formula.units import GB, GIB
+from ...formula.units import GB, GIB, many
 
 TIE = 0.05  # of the rate: ways nearer than that are equally fast, and the longer context decides
 MORE = 1.1  # times the context: a way that holds so much more than the best is named
@@ -25,11 +25,12 @@ def choose(tried, part):
 
 def sentence(best, tried, part, batch, rival=None):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
-    holds = f"{best.holds_tokens:,} tokens{f' for each of {batch} sequences' if batch > 1 else ''}"
+    holds = f"{many(best.holds_tokens, 'token')}{f' for each of {batch} sequences' if batch > 1 else ''}"
     if not best.fits:
         short = -min(gpu["kv_pool_bytes"] for gpu in best.memories)
         over = f"the weights and buffers exceed the budget of a GPU by {short / GIB:.2f} GiB"
-        return f"does not fit: {over if short > 0 else f'only {holds} fit'}{_queued(best, tried, batch)}"
+        some = f"only {holds} fit{'s' * (best.holds_tokens == 1)}"
+        return f"does not fit: {over if short > 0 else some}{_queued(best, tried, batch)}"
     said = "fits"
     if best.placement.offloaded_bytes:
         said += f" with {best.placement.offloaded_bytes / GIB:,.1f} GiB of the weights in main memory"
@@ -58,7 +59,8 @@ def undecided(best, rival, part):
     if rival is None or rival.decided:
         return ""
     other = rival.other
-    holds = f" ({other.label} holds {other.holds_tokens:,} tokens)" if other.holds_tokens < best.holds_tokens else ""
+    less, holds = other.holds_tokens < best.holds_tokens, many(other.holds_tokens, "token")
+    holds = f" ({other.label} holds {holds})" if less else ""
     return (f"; undecided: in {part} {best.label} is {rival.mid:.2f} times as fast as {other.label}{holds} in the "
             f"middle, {rival.low:.2f} to {rival.high:.2f} times by what is not known; to decide it: {rival.words}")
 
@@ -78,11 +80,11 @@ def _beside(best, tried, part, rival):
     longer = max(same, key=lambda way: way.holds_tokens, default=best)
     if longer.holds_tokens > MORE * best.holds_tokens:
         slower = longer.rate(part) / best.rate(part)
-        said += f"; {longer.label} holds {longer.holds_tokens:,} tokens, at {slower:.2f} times the speed"
+        said += f"; {longer.label} holds {many(longer.holds_tokens, 'token')}, at {slower:.2f} times the speed"
     deeper = [way for way in others if way.context_tokens > best.context_tokens]
     if deeper:
         far = max(deeper, key=lambda way: (way.holds_tokens, way.rate(part)))
-        said += f"; {far.label} holds {far.holds_tokens:,} tokens, at {far.rate(part):,.1f} tokens/s"
+        said += f"; {far.label} holds {many(far.holds_tokens, 'token')}, at {far.rate(part):,.1f} tokens/s"
     shorter = [way for way in others if way.context_tokens < best.context_tokens]
     faster = max(shorter, key=lambda way: way.rate(part), default=best)
     if faster.rate(part) > best.rate(part):

@@ -29,8 +29,9 @@ def candidates(config, machine, setting, ask):
 
 def jobs(setting, placed, ask, context_tokens, prompt_tokens):
     """{decode, prefill: the Job} of the fullest replica of a way; of an embedding model, documents alone."""
-    if setting.pooling:
-        return {"prefill": documents(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
+    if setting.pooling:  # a pass holds no more documents than may run at once
+        full = min(ask.batch_tokens, prompt_tokens * setting.sequences)
+        return {"prefill": documents(setting, prompt_tokens, full, engine=ask.engine)}
     batch = placed.share(ask.batch)
     return {"decode": one_pass.decode(setting, context_tokens, batch, ask.mtp, engine=ask.engine),
             "prefill": one_pass.prompt(setting, prompt_tokens, ask.batch_tokens, engine=ask.engine)}
@@ -40,21 +41,30 @@ def _at_once(config, placed, setting, ask, budget):
     """The setting with the sequences that may run at once, and --max-num-seqs where the line must have it.
 
     Fewer sequences leave more memory to the cache: as many fewer as one context needs to fit, and in a model with
-    states no more than blocks, at the low end too.
+    states no more than blocks, at the low end too. None are given up where that gains nothing: where what the engine
+    takes was measured, and of documents, which come in many lengths.
     """
     default, asked = max(map(starts.default_sequences, placed.cards)), ask.max_num_seqs
-    told = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
-    if (told or default) > setting.batch_tokens:  # a pass has room for a token of each
-        told = int(setting.batch_tokens)
+    first = asked or starts.sequences(config, placed.cards, starts.SEQUENCES, placed.share(ask.batch))
+    if (first or default) > setting.batch_tokens:  # a pass has room for a token of each
+        first = int(setting.batch_tokens)
+    states = any(layer.state for layer in config.order)
     wanted = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
-    while True:
-        setting = replace(setting, sequences=told or default)
-        least = placement.memories(config, placed, setting, budget, 0)
-        pool = placement.pool(config, placed, replace(setting, context_tokens=wanted), least)
-        blocks = int(pool.pool_blocks) if any(layer.state for layer in config.order) else default
-        if asked or placed.share(ask.batch) > 1 or setting.sequences == 1 or pool.fits and blocks >= setting.sequences:
-            return setting, told
-        told = blocks if pool.fits else setting.sequences // 4
+
+    def started(told):
+        """(the setting so, what its pool holds at the low end)"""
+        found = replace(setting, sequences=told or default)
+        least = placement.memories(config, placed, found, budget, 0)
+        return found, placement.pool(config, placed, replace(found, context_tokens=wanted), least)
+
+    told, (found, pool) = first, started(first)
+    room, given = pool.pool_blocks, asked or placed.share(ask.batch) > 1
+    while found.sequences > 1 and not (given or pool.fits and (not states or pool.pool_blocks >= found.sequences)):
+        told = max(1, int(pool.pool_blocks)) if pool.fits else found.sequences // 4
+        found, pool = started(told)
+    if not pool.fits and (setting.pooling or pool.pool_blocks == room):
+        told, (found, pool) = first, started(first)
+    return found, told
 
 
 def way(config, machine, setting, ask, kind, layers=None):
@@ -109,5 +119,7 @@ def _with_speeds(config, link, setting, ask, made, budget):
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     fits = made.fits or ask.context  # else there is no context to count them at
     most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs) if fits else 0
+    line = placement.at_once(config, placed, setting, made.memories, max(1, at)) if made.fits else 0
     full = bool(ask.max_num_seqs) and most >= ask.max_num_seqs * placed.replicas
-    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, confirmed[assume.MID], full))
+    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, line, confirmed[assume.MID],
+                                           full))

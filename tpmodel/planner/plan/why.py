@@ -1,5 +1,6 @@
 """How a number of a plan came about: the tree of quantities under it."""
 
+from ... import inputs
 from ...catalog.gpus import memory as card_memory
 from ...formula.units import fixed
 from ...formula.view import View
@@ -20,9 +21,9 @@ def why(plan, name):
                 return _document(view.why(name), behind)
             except AttributeError:
                 continue
-    known = ", ".join(sorted({held for view in views for held in view.names()}))
-    raise ValueError(f"why = {name[:60]!r} is not accepted: it must be a quantity of this plan, such as "
-                     f"decode_tokens_per_s, kv_pool_bytes, prefill_s, or what they rest on: {known}")
+    known = sorted({held for view in views for held in view.names()})
+    raise inputs.refused("why", name, "it must be a quantity of this plan, such as decode_tokens_per_s, kv_pool_bytes, "
+                         f"prefill_s, or what they rest on: {inputs.nearest(known, name[:60])}")
 
 
 def _views(plan):

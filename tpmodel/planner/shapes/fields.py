@@ -122,7 +122,7 @@ class Fields:
         value = self.get(key)
         if value is not None and (not isinstance(value, (list, str)) or len(value) != length
                                   or not all(isinstance(v, (str, int)) for v in value)):
-            raise refuse(key, value, f"a list with one entry for each of the {length} layers")
+            raise refuse(key, value, f"a list with one entry for each layer, {length} in all")
         return value
 
 

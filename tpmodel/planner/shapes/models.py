@@ -108,7 +108,7 @@ def find_config(name):
         return _named(name)
     if name and inputs.exists(name, "model"):
         return read_config(name)
-    raise ValueError(f"model {name!r} is neither a path to a config.json nor in the catalog: "
+    raise ValueError(f"model {inputs.shown(name)} is neither a path to a config.json nor in the catalog: "
                      f"{inputs.among(list(shapes()), name)}")
 
 
