@@ -193,11 +193,11 @@ def test_a_bridge_joins_two_of_the_cards_that_have_one():
     found = lambda cards, link: plan("qwen3-8b", cards, "tp", context=8192, link=link)["link"]
     assert found(["rtx-3090"] * 2, "nvlink-bridge") == "nvlink-bridge"
     assert found(["h200"] * 8, "nvlink-h200") == "nvlink-h200"
-    for cards, wire, says in ((["rtx-3090"] * 4, "nvlink-bridge", "a bridge joins two cards, and these are 4: it must"),
+    for cards, name, says in ((["rtx-3090"] * 4, "nvlink-bridge", "a bridge joins two cards, and these are 4: it must"),
                               (["rtx-3090"] * 2, "nvlink-h200", "it must be one of shm, p2p, oneshot, mailbox, staged, "
                                "nvlink-bridge"), (["rtx-3090", "rtx-4090"], "nvlink-bridge", "has no connector")):
         with pytest.raises(ValueError, match=says):
-            found(cards, wire)
+            found(cards, name)
     assert plan("qwen3-8b", ["rtx-4090"] * 2, host="wsl2", context=8192)["with_peer_access"] is None
 
 

@@ -176,3 +176,41 @@ def test_a_cache_in_four_bits_needs_heads_that_the_kernels_have():
     with pytest.raises(Refused, match="for heads of 128, 256 or 512 elements"):
         starts.check_cache(find_config("phi-3-mini"), "nvfp4", [gpu("rtx-3090")])
     starts.check_cache(find_config("qwen3-8b"), "nvfp4", [gpu("rtx-3090")])
+
+
+CONTEXT = {"rtx-4090": (0.23, 0.5, 0.54), "rtx-5090": (0.5, 0.5, 0.51)}  # GiB, of one GPU
+
+
+@pytest.mark.parametrize("key", CONTEXT)
+def test_a_share_that_cudas_context_cannot_leave_free_is_refused_and_one_that_it_may_not_is_told(key):
+    size, (low, _, high) = gpu(key).reported_bytes / 2**30, CONTEXT[key]
+    asked = lambda util, **more: make(Ask("qwen3-8b", (key,), "one", context=2048, util=util, **more))
+    assert starts.context(gpu(key), 1).base_range == tuple(end * 2**30 for end in CONTEXT[key])
+    assert not any("CUDA" in said for said in asked(1 - high / size - 1e-6).notes)
+    between = asked(1 - low / size - 1e-6)
+    assert "vLLM refuses a share that is not free: if it does, say --util 0.9" in between.notes[-1] and between.command
+    with pytest.raises(ValueError, match=f"^util = .* is not accepted: CUDA's context takes {low:.2f} to {high:.2f} G"):
+        asked(1 - low / size + 1e-4)
+    assert asked(0.999, engine="vllm-0.9").best.fits, "before that release nobody asked"
+
+
+def test_public_free_memories_lie_in_the_range_of_the_context():
+    """vLLM's 'Free memory on device' on idle cards: (free, total) GiB, and how many GPUs serve together."""
+    for key, gpus_, free, total in (("rtx-5090", 1, 30.86, 31.36), ("a100-80gb", 1, 78.84, 79.25),
+                                    ("h100-sxm", 1, 78.66, 79.19), ("rtx-3090", 1, 23.05, 23.56),
+                                    ("rtx-3090", 8, 22.93, 23.56), ("h200", 2, 139.21, 139.81),
+                                    ("rtx-pro-6000", 2, 94.05, 95.01), ("l40s", 2, 43.93, 44.42)):
+        low, _, high = (end / 2**30 for end in starts.context(gpu(key), gpus_).base_range)
+        assert low - 0.005 <= total - free <= high + 0.005, key
+
+
+def test_what_is_reserved_stands_beside_the_context():
+    """Free are 23.55 less 2 of a display less 0.5 GiB: no more is asked for, and what the range may take is told."""
+    made = make(Ask("qwen3-8b", ("rtx-4090",), "one", reserve_gib="2", context=2048))
+    size = gpu("rtx-4090").reported_bytes
+    assert made.best.util <= (size - 2.5 * 2**30) / size < made.best.util + 0.001
+    assert any("vLLM refuses a share that is not free" in said for said in made.notes)
+    rows = {row["quantity"]: row for row in made.best.memories[0]["parts"]}
+    assert rows["context_bytes"]["high_bytes"] == 0.54 * 2**30 and not rows["context_bytes"]["counted"]
+    with pytest.raises(ValueError, match="rtx-4090 has 23.55 GiB in all, and CUDA's context takes 0.50"):
+        make(Ask("qwen3-8b", ("rtx-4090",), "one", reserve_gib="23.2"))

@@ -39,7 +39,7 @@ def test_a_dense_model_by_hand():
     assert part(found, "graph_bytes")["bytes"] == pytest.approx(51 * 37 * 0.48 * MIB)
     added = [256 * 151936 * (14 + 33 / 8), 51 * 37 * 0.48 * MIB, 0.22 * GIB]
     assert found.ends[1] == pytest.approx(sum(added))
-    assert [row["quantity"] for row in found.parts if not row["counted"]] == ["forward_bytes", "context_bytes"]
+    assert [row["quantity"] for row in found.parts if not row["counted"]] == ["forward_bytes"]
 
 
 @pytest.mark.parametrize("sequences, drafts, tokens, count", [

@@ -4,6 +4,11 @@ Read in its source, and held to its own start-up checks by `make vllm-lines`. A 
 capability; of one that has none nothing is known.
 """
 
+import math
+from dataclasses import replace
+
+from ...catalog.assumptions import assumed
+from ...catalog.gpus import memory
 from ...formula.units import GIB
 from ...inputs import shown
 from .versions import Refused, TooMany
@@ -17,6 +22,7 @@ FP8_HEADS = {64, 128, 256, 512}  # FlashInfer's, before FP8_KERNELS
 TURING, AMPERE = 75, 80  # ten times the capability that a quantised build needs; one in MXFP4, or in ModelOpt's 8 bits
 EIGHT_BITS = {"fp8", "mxfp8"}
 TABLE_ROWS = 64  # to which a vocabulary is padded
+FREE_FIRST = 0, 14  # of these rules on, vLLM refuses to start with less memory free than its share
 DROPPED = ("nf4", "bnb-int8")  # bitsandbytes
 
 
@@ -138,6 +144,36 @@ def check_ranks(config, cards, ranks, rules):
             needs = f"a multiple of {group}, the group of its {module.format} scales" if group > 1 else "a whole number"
             raise Refused(f"ranks = {ranks} is not accepted: a rank's rows of {module.name} of {config.name}, {size}, "
                           f"must be {needs}")
+
+
+def context(card, gpus):
+    """What CUDA, and NCCL among several GPUs, takes of one before the engine counts: a number of the catalog."""
+    own = card.numbers.get("context_bytes", assumed("vllm").numbers["context_bytes"])
+    group = assumed("vllm-tensor-parallel").numbers["context_bytes"]
+    low, mid, high = map(max, own.base_range, group.base_range)
+    return own if gpus == 1 else replace(group, low=low, value=mid, high=high, unit="byte")
+
+
+def check_free(cards, reserves, util, gpus, rules):
+    """Refuse a share of the memory that CUDA's context leaves free on no card; a sentence where it may not.
+
+    reserves : bytes that something else has taken of each card
+    gpus : that serve together
+    """
+    if rules.since < FREE_FIRST or runtime(cards[0]) != "cuda":
+        return ""
+    shares = [[(memory(card).base - taken - end) / memory(card).base for end in context(card, gpus).base_range]
+              for card, taken in zip(cards, reserves)]
+    most, _, least = rest = min(shares, key=lambda ends: ends[1])
+    card = cards[shares.index(rest)]
+    low, _, high = (end / GIB for end in context(card, gpus).base_range)
+    said = (f"CUDA's context takes {low:.2f} to {high:.2f} GiB of the {memory(card).base / GIB:.2f} of {card.key} "
+            "before vLLM counts")
+    sure = math.floor(least * 1000) / 1000
+    if util > most:
+        wanted = f"it must be at most {math.floor(most * 1000) / 1000:g}, or {sure:g} to be sure"
+        raise Refused(f"util = {util:g} is not accepted: {said}: {wanted}")
+    return f"{said}, and vLLM refuses a share that is not free: if it does, say --util {sure:g}" * (util > least)
 
 
 def default_sequences(card):

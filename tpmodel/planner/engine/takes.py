@@ -140,12 +140,8 @@ def taken(config, setting, stage):
     middle = view.parts_bytes
     ends = middle - math.hypot(*moved[0]), middle, middle + math.hypot(*moved[1])
     counted = max(PEAK, key=lambda name: getattr(view, f"{name}_bytes"))
-    before = assumed("vllm").numbers["context_bytes"]
     rows = tuple(_row(name, view, at, found, counted) for name in PARTS + PEAK if getattr(view, f"{name}_bytes") > 0)
-    context = {"name": "CUDA's context", "quantity": "context_bytes", "bytes": before.base, "low_bytes": before.base,
-               "high_bytes": before.base, "counted": False, "less_with": "", "kind": before.kind,
-               "source": before.source, "apart": "taken before the engine counts, out of what its share leaves"}
-    return Taken(ends, view, (*rows, context))
+    return Taken(ends, view, rows)
 
 
 def _row(name, view, at, found, counted):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ...formula.view import View
+from ..engine import starts
 from ..engine.takes import Stage, taken
 from ..shapes.models import models
 
@@ -23,12 +24,16 @@ def measured(config, card):
     return next(filter(None, own), None)
 
 
-def of(config, card, setting, stage):
-    """The Overhead of one GPU."""
+def of(config, card, setting, stage, gpus=1):
+    """The Overhead of one GPU, of so many that serve together."""
     number = measured(config, card)
     if number is None:
-        found = taken(config, setting, stage)
-        return Overhead(found.ends, found.parts, found.view)
+        found, before = taken(config, setting, stage), starts.context(card, gpus)
+        low, mid, high = before.base_range
+        row = {"name": "CUDA's context", "quantity": "context_bytes", "bytes": mid, "low_bytes": low,
+               "high_bytes": high, "counted": False, "less_with": "", "kind": before.kind, "source": before.source,
+               "apart": "taken before the engine counts, out of what its share leaves"}
+        return Overhead(found.ends, (*found.parts, row), found.view)
     low, mid, high = number.base_range
     row = {"name": "as measured", "quantity": "overhead_bytes", "bytes": mid, "low_bytes": low, "high_bytes": high,
            "counted": True, "less_with": "", "apart": "", "kind": number.kind, "source": number.source}
@@ -55,5 +60,6 @@ def overheads(config, placement, setting, orders):
     found = []
     for gpu, (card, order) in enumerate(zip(placement.cards, orders)):
         at = placement.stage(gpu)
-        found.append(of(config, card, setting, Stage(tuple(order), at == 0, at == count - 1, placement.ranks)))
+        stage = Stage(tuple(order), at == 0, at == count - 1, placement.ranks)
+        found.append(of(config, card, setting, stage, count * placement.ranks))
     return found

@@ -9,6 +9,7 @@ from ...catalog.gpus import memory
 from ...formula.units import GIB
 from ...formulas.memory import kv_pool_bytes
 from ...formulas.weights import usable_bytes
+from ..engine import starts
 from ..engine.memory import FULL, RECENT, plan_model, state_bytes, token_bytes
 from ..engine.versions import Refused, split_layers
 from . import partition
@@ -33,6 +34,7 @@ class Placement:
     offloaded: tuple = (0.0,)  # bytes in main memory, of each GPU
     idle: int = 0  # GPUs that hold nothing
 
+    together = property(lambda self: len(self.cards) // self.replicas, doc="GPUs that serve one copy of the model.")
     offloaded_bytes = property(lambda self: sum(self.offloaded), doc="In main memory, of all GPUs together.")
 
     def stage(self, gpu):
@@ -111,14 +113,18 @@ def reads(config, placement, tokens):
     return tuple(zip(*found))
 
 
-def budgets(cards, util, reserves):
-    """(the one fraction of all memories that the fullest GPU has free, what the engine then takes of each GPU)."""
+def budgets(cards, util, reserves, gpus=0):
+    """(the one fraction of all memories that the fullest GPU has free, what the engine then takes of each GPU); where
+    something is reserved, CUDA's context stands beside it, if so many GPUs that serve together are told."""
     sizes = [memory(card).base for card in cards]
-    for card, size, reserve in zip(cards, sizes, reserves):
-        if reserve >= size:
+    context = [starts.context(card, gpus).base if gpus else 0 for card in cards]
+    for card, size, reserve, own in zip(cards, sizes, reserves, context):
+        if reserve and reserve + own >= size:
             said = f"reserve-gib = {reserve / GIB:g} is not accepted: {card.key} has"
-            raise ValueError(f"{said} {size / GIB:.2f} GiB in all")
-    free = min(usable_bytes(size, util, reserve) / size for size, reserve in zip(sizes, reserves))
+            before = f", and CUDA's context takes {own / GIB:.2f}" if own else ""
+            raise ValueError(f"{said} {size / GIB:.2f} GiB in all{before}")
+    beside = [reserve and reserve + own for reserve, own in zip(reserves, context)]
+    free = min(usable_bytes(size, util, taken) / size for size, taken in zip(sizes, beside))
     used = util if math.isclose(free, util) else math.floor(free * 1000) / 1000
     return used, [used * size for size in sizes]
 

@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ..engine import starts
 from ..engine.versions import Refused, TooMany, unread
 from ..shapes.models import quants
-from . import assume, build, crossover, line, places, verdict, ways
+from . import assume, build, crossover, line, placement, places, verdict, ways
 from .machine import check, machine, meant, model
 from .values import Ask, Plan
 
@@ -39,8 +39,10 @@ def make(ask):
         said.append(f"--max-num-seqs {best.at_once}: each sequence that may run takes memory, and in a model with "
                     "states a block, without which vLLM refuses to start; its own default is "
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
-    cards = meant(ask, rig.cards)
-    notes = build.unknown(ask) + line.copies(best.placement, config) + line.elsewhere(rig.cards) + unread(ask.engine)
+    cards, placed = meant(ask, rig.cards), best.placement
+    notes = [starts.check_free(placed.cards, rig.reserves_bytes, best.util, placed.together, setting.rules),
+             *build.unknown(ask), *line.copies(placed, config), *line.elsewhere(rig.cards), *unread(ask.engine)]
+    notes = list(filter(None, notes))
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)
     if not (ask.quant or config.quantised) and (not best.fits or best.placement.offloaded_bytes):
@@ -59,6 +61,8 @@ def make(ask):
 def _tried(ask):
     """(machine, shape, setting, every way to split that the engine does not refuse, why it refuses the others)."""
     rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
+    used, _ = placement.budgets(rig.cards, ask.util, rig.reserves_bytes, 1)
+    starts.check_free(rig.cards, rig.reserves_bytes, used, 1, setting.rules)  # of each alone
     asked = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig, setting, ask)
     for kind, layers in asked:
         try:

@@ -39,7 +39,7 @@ def searched(config, machine, setting, ask, name):
 def _stages(config, machine, setting, ask, placed):
     """([Stage, ...], bytes that one sequence caches on one GPU if it held all layers)."""
     setting = placement.on(placed, setting)
-    _, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
+    _, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes, placed.together)
     held = placement.memories(config, placed, setting, budget, assume.MID)
     found, count = [], len(placed.layers)
     for i in range(count):

@@ -70,7 +70,8 @@ def _at_once(config, placed, setting, ask, budget):
 def way(config, machine, setting, ask, kind, layers=None):
     """One Way: memory of each GPU, longest context, speeds. What the engine would refuse is Refused."""
     placed = placement.place(config, machine.cards, kind, layers)
-    used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes)
+    used, budget = placement.budgets(placed.cards, ask.util, machine.reserves_bytes, placed.together)
+    starts.check_free(placed.cards, machine.reserves_bytes, used, placed.together, setting.rules)
     architectures.check_architecture(config, setting.rules, len(placed.layers))
     starts.check_build(config, placed.cards, setting.rules)
     starts.check_cache(config, setting.kv_dtype, placed.cards)
