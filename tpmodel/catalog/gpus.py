@@ -72,14 +72,15 @@ def namesakes(text, card):
     said = {word for word in _words(text) if SOLD.fullmatch(word)}
     sizes = lambda one: {f"{one.numbers['vram_bytes'].value:g}gb"}
     told = lambda one: _words(" ".join((one.key, one.name, *one.said["aliases"]))) | sizes(one)
-    others = [one for one in gpus().values() if one.key != card.key and _bare(one) & _bare(card)]
+    mine = _bare(card)
+    others = [one for one in gpus().values() if one.key != card.key and any(name in mine for name in _bare(one))]
     return [one.key for one in others if said <= told(one)]
 
 
 def _bare(card):
     """Its names without size, board and maker."""
     aside = lambda word: ASIDE.fullmatch(word) or SOLD.fullmatch(word)
-    return {frozenset(word for word in _words(alias) if not aside(word)) for alias in card.said["aliases"]}
+    return [" ".join(sorted(word for word in _words(alias) if not aside(word))) for alias in card.said["aliases"]]
 
 
 def _named(text):

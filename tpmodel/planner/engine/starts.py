@@ -150,7 +150,7 @@ def context(card, gpus):
     """What CUDA, and NCCL among several GPUs, takes of one before the engine counts: a number of the catalog."""
     own = card.numbers.get("context_bytes", assumed("vllm").numbers["context_bytes"])
     group = assumed("vllm-tensor-parallel").numbers["context_bytes"]
-    low, mid, high = map(max, own.base_range, group.base_range)
+    low, mid, high = (max(ends) for ends in zip(own.base_range, group.base_range))
     return own if gpus == 1 else replace(group, low=low, value=mid, high=high, unit="byte")
 
 
@@ -164,8 +164,9 @@ def check_free(cards, reserves, util, gpus, rules):
         return ""
     shares = [[(memory(card).base - taken - end) / memory(card).base for end in context(card, gpus).base_range]
               for card, taken in zip(cards, reserves)]
-    most, _, least = rest = min(shares, key=lambda ends: ends[1])
-    card = cards[shares.index(rest)]
+    tightest = min(range(len(cards)), key=lambda i: shares[i][1])
+    card = cards[tightest]
+    most, _, least = shares[tightest]
     low, _, high = (end / GIB for end in context(card, gpus).base_range)
     said = (f"CUDA's context takes {low:.2f} to {high:.2f} GiB of the {memory(card).base / GIB:.2f} of {card.key} "
             "before vLLM counts")

@@ -1,7 +1,7 @@
 """Where the weights go, and what that leaves for the cache on each GPU."""
 
 import math
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
 
@@ -211,7 +211,7 @@ def at_once(config, placement, setting, found, tokens):
     """The largest batch of so many tokens each that fits an engine started with this setting, whose memories are
     `found`; 0 if not one sequence."""
     fits = lambda batch: longest(config, placement, setting, found, batch) >= tokens
-    return bisect_left(range(1, setting.sequences * placement.replicas + 1), True, key=lambda batch: not fits(batch))
+    return bisect_right(range(1, setting.sequences * placement.replicas + 1), False, key=lambda batch: not fits(batch))
 
 
 def pool(config, placement, setting, found, batch=1):

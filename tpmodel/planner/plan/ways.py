@@ -57,13 +57,14 @@ def _at_once(config, placed, setting, ask, budget):
         least = placement.memories(config, placed, found, budget, 0)
         return found, placement.pool(config, placed, replace(found, context_tokens=wanted), least)
 
-    told, (found, pool) = first, started(first)
+    told = first
+    found, pool = started(told)
     room, given = pool.pool_blocks, asked or placed.share(ask.batch) > 1
     while found.sequences > 1 and not (given or pool.fits and (not states or pool.pool_blocks >= found.sequences)):
         told = max(1, int(pool.pool_blocks)) if pool.fits else found.sequences // 4
         found, pool = started(told)
     if not pool.fits and (setting.pooling or pool.pool_blocks == room):
-        told, (found, pool) = first, started(first)
+        return started(first)[0], first
     return found, told
 
 
