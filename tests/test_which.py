@@ -1,4 +1,4 @@
-"""`tpmodel check which`, and what it rests on: two ways against each other at the same ends of shared ranges."""
+"""Two ways against each other: `tpmodel check which`, what it rests on, and the figure that answers it."""
 
 import csv
 import json
@@ -6,16 +6,21 @@ from importlib import resources
 
 import pytest
 
+from tpmodel.book import figures
+from tpmodel.book.figures.which import MACHINES
+from tpmodel.book.pages import listings
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.planner.engine.versions import Setting
 from tpmodel.planner.evidence import checks, checks_which
-from tpmodel.planner.plan import one_pass, versus
+from tpmodel.planner.plan import one_pass, places, versus
 from tpmodel.planner.plan.placement import place
+from tpmodel.planner.plan.plan import plan
 from tpmodel.planner.shapes.models import find_config, shapes
 from tpmodel.tools import cli
 
 DATA = resources.files("tpmodel.planner.evidence") / "data" / "which_cases.csv"
+REPORTED = DATA.with_name("which_report_cases.csv")
 LINES = list(csv.DictReader(DATA.read_text().splitlines()))
 MEASURED = ("value_a", "value_b", "ratio_a_over_b", "unit", "use", "evidence", "note", "source")
 ROW = {"id": "x", "model": "Qwen3-8B", "config": "qwen3-8b", "gpus": "2 x rtx-3090", "link": "shm", "slots": "",
@@ -39,6 +44,16 @@ def test_at_least_nine_of_ten_counted_pairs_have_the_right_way_ahead():
     assert summary["gate"] == len(LINES) == 18 and summary["skipped"] == 0
     assert summary["right_frac"] == summary["ok"] / 18 >= 0.9
     assert all((row.status == "ok") == ((row.predicted > 1) == (row.measured > 1)) for row in rows)
+
+
+def test_pairs_that_do_not_count_are_compared_and_their_misses_known():
+    """A report that leaves out what decides: shown beside the others, never in their count."""
+    rows, summary = checks.check("which", REPORTED)
+    misses = {row.id for row in rows if row.status == "miss"}
+    assert (len(rows), summary["gate"], summary["skipped"]) == (26, 0, 0)
+    assert misses == {"OW26", "OW28", "OW31", "OW36", "OW38", "OW39", "OW42", "OW44"}
+    layers = listings.against_layers_table().rows
+    assert len(layers) == 16 and sum(row[-2].startswith("wrong") for row in layers) == 2
 
 
 def test_a_prediction_reads_nothing_measured():
@@ -133,3 +148,67 @@ def test_shapes_cards_and_links_of_ones_own_stand_beside_the_table(tmp_path, cap
     assert cli.main(["check", "which", str(tmp_path / "pairs.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["rows"][0]["low"] > 1 and found["summary"]["right_frac"] == 1
+
+
+def place_link(card, said):
+    cards = (gpu(card),) * 2
+    if said and "link" in said:
+        return link(said["link"])
+    here = places.place(said and said["host"], said and said["slot"], cards)
+    return places.link_at("shm", here)
+
+
+# --- the figure ----------------------------------------------------------------------------------
+
+FIGURE = figures.which_way()
+WIRES = dict(zip(FIGURE.controls[1].options, (None, {"host": "EPYC 7402", "slot": "pcie4-x16"},
+                                              {"link": "p2p-pcie5-x8"}, {"link": "nvlink-bridge"})))
+PAIRS = [(machine, wire, MACHINES[machine], said) for machine in MACHINES for wire, said in WIRES.items()
+         if said or machine == next(iter(MACHINES))]  # a host that is not said: each card has a slot of its own
+
+
+@pytest.mark.parametrize("machine, wire, asked, said", PAIRS)
+@pytest.mark.parametrize("users", [2, 5])
+def test_the_figure_says_what_plan_says_at_every_end(machine, wire, asked, said, users):
+    v = FIGURE.view({"machine": machine, "wire": wire, "users": str(users)})
+    model, card, kv_dtype = asked
+    for way in ("tp", "pp"):
+        for load, batch in (("one", 1), ("many", users)):
+            more = dict(kv_dtype=kv_dtype, parallel=way, context=8192, batch=batch) | (said or {})
+            found = plan(model, [card] * 2, **more)
+            shown = [getattr(v, f"{way}_{load}_{end}") for end in range(3)]
+            assert shown == pytest.approx([found["decode"][end] for end in ("low", "mid", "high")], rel=1e-9), load
+        shown = [getattr(v, f"{way}_prompt_{end}") for end in range(3)]
+        assert shown == pytest.approx([found["prefill"][end] for end in ("low", "mid", "high")], rel=1e-9)
+
+
+@pytest.mark.parametrize("tokens", [1024, 2048, 3000, 32768])
+def test_a_prompt_of_one_pass_overlaps_nothing(tokens):
+    v = FIGURE.view({"prompt_tokens": str(tokens)})
+    found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "pp", kv_dtype="fp8", context=65536, prompt=tokens)
+    shown = [getattr(v, f"pp_prompt_{end}") for end in range(3)]
+    assert shown == pytest.approx([found["prefill"][end] for end in ("low", "mid", "high")], rel=1e-9)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_one_card_beside_them_is_what_plan_says(machine):
+    model, card, kv_dtype = MACHINES[machine]
+    found = next(way for way in plan(model, [card], kv_dtype=kv_dtype)["compared"] if way["fits"])
+    v = FIGURE.view({"machine": machine})
+    for load, part in (("one", "decode"), ("prompt", "prefill")):
+        shown = [getattr(v, f"off_{load}_{end}") for end in range(3)]
+        assert shown == pytest.approx([found[part][end] for end in ("low", "mid", "high")], rel=1e-9), load
+
+
+@pytest.mark.parametrize("machine, wire, asked, said", PAIRS)
+def test_what_it_calls_undecided_is_undecided(machine, wire, asked, said):
+    """Against a comparison that moves link, cards and wait each by itself."""
+    config, view = find_config(asked[0]), FIGURE.view({"machine": machine, "wire": wire, "users": "5"})
+    over = place_link(asked[1], said)
+    arms = [place(config, (gpu(asked[1]),) * 2, way) for way in ("tp2", "pp2")]
+    for load, job in (("one", lambda s: one_pass.decode(s, 8192)), ("many", lambda s: one_pass.decode(s, 8192, 5)),
+                      ("prompt", lambda s: one_pass.prompt(s, 8192))):
+        setting = lambda ranks: Setting(ranks=ranks, kv_dtype=asked[2] or config.kv_dtype)
+        found = versus.compare(*(versus.Arm(config, one, over, ((1, job(setting(one.ranks))),)) for one in arms))
+        side = 0 if not found.decided else 1 if found.low > 1 else 2
+        assert getattr(view, f"{load}_side") == side, (load, found)

@@ -127,18 +127,33 @@ def users_table(found, cards):
                  tuple(row(way) for way in found["compared"] if way["fits"]), (1, 2, 3, 4))
 
 
-def which_table():
+def _pairs(caption, found):
     """Two ways measured against each other on one machine, beside the model's ratio of their speeds."""
     def row(line, found):
         setting = "; ".join(filter(None, (f"{line['model']}, {line['quant']}", line["gpus"], line["link"],
                                           line["engine"], line["workload"])))
         said = ("right" if found.status == "ok" else "wrong") + ", but undecided" * bool(found.note)
+        said += "; shown only" * (line["use"] == "report")
         numbers = (fixed(ratio, 2) for ratio in (found.measured, found.low, found.predicted, found.high))
         return (setting, f"{line['way_a']} : {line['way_b']}", *numbers, said, f"{line['id']}, {line['source']}")
 
-    table, (rows, _) = own_table("which")
     head = ("setting", "ways", "measured", "low", "middle", "high", "side", "row, source")
-    return Words("The first way's speed over the second's", head, tuple(map(row, table, rows)), (2, 3, 4, 5))
+    return Words(caption, head, tuple(row(*pair) for pair in found), (2, 3, 4, 5))
+
+
+def which_table():
+    """The pairs of ways that count."""
+    table, (rows, _) = own_table("which")
+    return _pairs("The first way's speed over the second's", zip(table, rows))
+
+
+def against_layers_table():
+    """The pairs of tensor parallelism and layers in turn, those that only show among them."""
+    pairs = [pair for name in ("which", "which_report") for table, (rows, _) in [own_table("which", name)]
+             for pair in zip(table, rows)]
+    alone = lambda way, kind: way.startswith(kind) and "x" not in way.partition("[")[0]
+    return _pairs("Tensor parallelism over layers in turn, measured and by the model",
+                  [(line, found) for line, found in pairs if alone(line["way_a"], "tp") and alone(line["way_b"], "pp")])
 
 
 def check_groups(kind):
