@@ -8,7 +8,7 @@ import pytest
 
 from tpmodel.book import figures
 from tpmodel.book.figures.which import MACHINES
-from tpmodel.book.pages import listings
+from tpmodel.book.pages import ways
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.planner.engine.versions import Setting
@@ -52,7 +52,7 @@ def test_pairs_that_do_not_count_are_compared_and_their_misses_known():
     misses = {row.id for row in rows if row.status == "miss"}
     assert (len(rows), summary["gate"], summary["skipped"]) == (26, 0, 0)
     assert misses == {"OW26", "OW28", "OW31", "OW36", "OW38", "OW39", "OW42", "OW44"}
-    layers = listings.against_layers_table().rows
+    layers = ways.against_layers_table().rows
     assert len(layers) == 16 and sum(row[-2].startswith("wrong") for row in layers) == 2
 
 
