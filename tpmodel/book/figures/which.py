@@ -190,7 +190,7 @@ def which_way():
             Line("even", RATES[0], 1, RATES[1], 1, "gray"),
             *(curve(load, end) for load in LOADS for end in (1, 0, 2)),
             *(Marker(f"{load}-here", "link_bytes_per_s", f"{load}_ratio", LOADS[load][0], shape="D") for load in LOADS),
-            Label("tp", 1.1 * GB, 3.1, ("tensor",), align="left"),
+            Label("tp", 170 * GB, 3.1, ("tensor",), align="right"),
             Label("pp", 170 * GB, 0.05, ("pipeline",), align="right")),
         readouts={
             "one": ("One user: ", *against("one", 1)), "many": ("{users:0} users together: ", *against("many", 1)),

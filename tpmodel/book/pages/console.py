@@ -1,5 +1,6 @@
 """A command of the package as a reader types it, and what it printed when the notebook ran."""
 
+import re
 import shlex
 import subprocess
 import sys
@@ -18,7 +19,10 @@ class Console:
         return "\n".join((f"$ {self.line}", *self.printed))
 
     def _repr_html_(self):
-        return f'<div class="highlight tp-console"><pre>{escape(repr(self), quote=False)}\n</pre></div>'
+        word = lambda text: f'<span class="tp-word">{text}</span>' if "-" in text else text  # no flag is broken in two
+        lines = ("".join(map(word, re.split("( +)", escape(line, quote=False)))) for line in repr(self).splitlines())
+        told = "".join(f'<span class="tp-line">{line}</span>' for line in lines)
+        return f'<div class="highlight tp-console"><pre>{told}</pre></div>'
 
 
 def console(line, *keep):
