@@ -54,6 +54,7 @@ def _machine(name):
     return {**{name: getattr(v, name) for name in SHAPE}, "parameters": parameters, "read_bytes": v.read_bytes,
             "first_read_bytes": first, "last_read_bytes": last, "kept_bytes": kept, "copied_bytes": copied,
             "token_bytes": 2 * per_token, "states_bytes": 2 * states,
+            "bridged": float("nvlink" in used.said),
             "most_users": min(way.users.largest_batch for way in (tensor, piped)),
             **{f"{name}_{end}": one[end] for name, one in by_end.items() for end in ends}}
 
@@ -65,7 +66,7 @@ def _link(entry):
         found |= {f"{name}_{end}": here[name] for name in ("link_bytes_per_s", *STARTS)}
         in_step = wire.numbers(wire.in_step(entry), 2, end)
         found |= {f"step_{name}_{end}": in_step[name] for name in STARTS}
-    return found | {"link_bytes_per_s": found["link_bytes_per_s_1"]}
+    return found | {"link_bytes_per_s": found["link_bytes_per_s_1"], "bridge": entry.key == "nvlink-bridge"}
 
 
 # --- seconds of a view whose ranges all stand at one end ------------------------------------------
@@ -173,7 +174,8 @@ def which_way():
                 "the link at their slow and fast ends. Between the grey lines lies your link.",
         controls=(
             Choice("machine", "Cards and model", {name: _machine(name) for name in MACHINES}, next(iter(MACHINES))),
-            Choice("wire", "Link", {name: _link(entry) for name, entry in LINKS.items()}, next(iter(LINKS))),
+            Choice("wire", "Link", {name: _link(entry) for name, entry in LINKS.items()}, next(iter(LINKS)),
+                   note(lambda v: v.bridge > v.bridged, "these cards have no connector for it: as if they had")),
             slider("users", "Users at once, 8,192 tokens each", 2, 64, 6, step=1, whole=True,
                    silent=note(lambda v: v.users > v.most_users, "more than fit at once")),
             slider("prompt_tokens", "Prompt", 512, 131072, 8192, "tokens", whole=True)),
