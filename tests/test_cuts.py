@@ -37,6 +37,16 @@ def test_shards_tile_the_matrix_in_its_proportions(tp, ranks, side, other):
         assert len({round(shard[2 + cut], 6) for shard in shards}) == ranks, "they do not lie on each other"
 
 
+def test_a_unit_of_the_drawing_is_as_long_across_as_down():
+    """So equal areas of W are equally many elements."""
+    canvas = CUTS.draw()
+    canvas.canvas.draw()
+    axes = canvas.axes[0]
+    width, height = axes.get_window_extent().size
+    across, down = (abs(end - start) for start, end in (axes.get_xlim(), axes.get_ylim()))
+    assert width / across == pytest.approx(height / down, rel=0.03)
+
+
 def test_a_copy_is_full_size_and_a_piece_is_not():
     whole, tp = boxes("columns-w", tp="1 GPU")[0], {"tp": "4 GPUs"}
     assert all(strip[1] == pytest.approx(whole[1]) for strip in boxes("columns-x", **tp)), "x by columns: copies"

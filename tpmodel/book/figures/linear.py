@@ -84,8 +84,8 @@ def two_cuts():
     """Figure 1, live."""
     return Figure(
         name="two-cuts", title="Two ways to cut a weight matrix.", size=(4.6, 5.5),
-        caption="y = xW, one colour a GPU. Below, from zero: the bytes that stay on a GPU, and those that it sends "
-                "for one token. The longest fills the axis.",
+        caption="y = xW, one colour a GPU; W to scale, x and y drawn thicker than they are. Below, from zero: the "
+                "bytes that stay on a GPU, and those that it sends for one token. The longest fills the axis.",
         controls=(
             gpus(),
             slider("in_elements", "Input size: rows of W", 512, 32768, MODEL.hidden, step=512, whole=True),
