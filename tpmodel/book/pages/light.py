@@ -2,6 +2,8 @@
 
 import re
 
+from .mathml import readable
+
 NEEDED = {  # asset -> what a page holds that uses it
     "katex": r"\(", "auto-render": r"\(", "sphinx-design": 'class="sd-', "design-tabs": 'class="sd-tab',
     "mystnb": 'class="cell'}
@@ -18,11 +20,11 @@ def drop_unneeded(app, page, template, context, doctree):
         context[kind] = [asset for asset in context.get(kind, ()) if used(asset)]
 
 
-def drop_unused(folder):
-    """Take out of the built pages what the theme's own templates put on each."""
+def finish(folder):
+    """Take out of the built pages what the theme puts on each, and let their formulas be read without JavaScript."""
     for page in folder.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        less = re.sub(SCRIPT.format(ICONS if page.name == "search.html" else SEARCH), "", text)
+        less = readable(re.sub(SCRIPT.format(ICONS if page.name == "search.html" else SEARCH), "", text))
         if less != text:
             page.write_text(less, encoding="utf-8")
     for file in (folder / "_static" / "scripts").glob("fontawesome.*"):

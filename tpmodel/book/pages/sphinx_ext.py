@@ -15,7 +15,7 @@ from ..live.figure import PAGE_VARIABLE
 from .at import At
 from .glossary import Vocabulary
 from .legend import legend
-from .light import drop_unneeded, drop_unused
+from .light import drop_unneeded, finish
 
 PACKAGE = Path(__file__).resolve().parents[2]
 OUTPUTS = "tpmodel.sha256"  # beside the cache of outputs: the package that made them
@@ -52,7 +52,7 @@ def outdated(app, env, added, changed, removed):
 def end(app, error):
     """Only after a build without a warning the next one may leave pages as they are."""
     if error is None:
-        drop_unused(Path(app.outdir))
+        finish(Path(app.outdir))
     if error is None and not app._warncount:
         (Path(app.outdir).parent / CLEAN).write_text(app.tpmodel_now)
 
