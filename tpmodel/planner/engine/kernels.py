@@ -42,7 +42,8 @@ def has(card, kernel):
     return rate_of(kernel) in card.numbers
 
 
-def _table(file):
+def table(file):
+    """The rows of a table of this room."""
     text = (resources.files(__package__) / "data" / file).read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))
 
@@ -51,7 +52,7 @@ def _table(file):
 def rules():
     """The rows of the table, in order."""
     bounds = lambda row: {"least": float(row["least"] or 0), "below": float(row["below"] or MOST)}
-    return tuple(Rule(**row | bounds(row)) for row in _table("kernels.csv"))
+    return tuple(Rule(**row | bounds(row)) for row in table("kernels.csv"))
 
 
 def decide(engine, format, card):
@@ -79,7 +80,7 @@ def build(name):
     >>> build("UD-Q4_K_XL")[0], build("NVFP4 W4A4")
     ('gguf', ('nvfp4', 4.5))
     """
-    rows = {row["named"]: (row["format"], float(row["bits"])) for row in _table("builds.csv")}
+    rows = {row["named"]: (row["format"], float(row["bits"])) for row in table("builds.csv")}
     found = next((stored for named, stored in rows.items() if named in name.lower()), None)
     if found is None:
         raise inputs.refused("quant", name, f"it must name one of {', '.join(rows)}")

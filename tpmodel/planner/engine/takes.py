@@ -98,7 +98,8 @@ def numbers(config, setting, stage):
     entry, rules = assumed("vllm"), setting.rules
     found = {name: entry.numbers[name] for name in UNSURE}
     if stage.ranks > 1:
-        found["buffers_bytes"] = assumed("vllm-tensor-parallel").numbers["buffers_bytes"]
+        group = "vllm-tensor-parallel" if rules.workspaces else "vllm-tensor-parallel-bare"
+        found["buffers_bytes"] = assumed(group).numbers["buffers_bytes"]
     if rules.sorts:
         found["sampler_element_bytes"] = assumed("vllm-sorting").numbers["sampler_element_bytes"]
     return found
@@ -111,11 +112,15 @@ def _view(config, setting, stage):
     told = setting.sequences if stage.last and not setting.pooling else 0  # a pooler has no logits
     share = len(stage.order) / len(config.order)
     experts = config.experts_read if any(m.name == "experts" for m in config.modules) else 0
+    wide = widest(config, stage.order)
+    if not rules.workspaces:  # two buffers of a layer: up and gate, whose place its result takes, and their product
+        inner = config.expert_intermediate / stage.ranks
+        wide, experts = max(wide, stage.ranks * experts * (inner + max(2 * inner, config.hidden))), 0
     shape = f"the shape of {config.name or config.family}"
     given = {
         "batch_tokens": (tokens, "tokens of the profile run"), "sequences": (told, "sequences that may run at once"),
         "hidden": (config.hidden, shape), "vocabulary": (config.vocabulary, shape), "element_bytes": (2, "16 bits"),
-        "ranks": (stage.ranks, "the setting"), "widest_elements": (widest(config, stage.order), shape),
+        "ranks": (stage.ranks, "the setting"), "widest_elements": (wide, shape),
         "experts_read": (experts, shape), "expert_intermediate": (config.expert_intermediate, shape),
         "patches": (_patches(config, setting, stage.first), "the largest input of the tower"),
         "vision_hidden": (tower.hidden if tower else 0, shape), "vision_widest": (tower.widest if tower else 0, shape),

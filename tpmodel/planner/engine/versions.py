@@ -38,12 +38,13 @@ class Version:
     sorts: bool = False  # sampling sorts whole rows of the vocabulary
     graphs: bool = True  # what CUDA graphs are expected to take is taken off before the cache is sized
     counts: bool = True  # the counters of penalties are kept
+    workspaces: bool = True  # of experts and all-reduces, which are kept; else experts' buffers go with their layer
 
 
 _NEW = dict(caching=True, printed="new", least_card=75)
 VERSIONS = (
-    Version((0, 0), grouped=False, whole_prompt=True, sorts=True, graphs=False, counts=False),
-    Version((0, 8), grouped=False, sorts=True, graphs=False, counts=False),
+    Version((0, 0), grouped=False, whole_prompt=True, sorts=True, graphs=False, counts=False, workspaces=False),
+    Version((0, 8), grouped=False, sorts=True, graphs=False, counts=False, workspaces=False),
     Version((0, 14), whole_model=True, sorts=True, graphs=False, counts=False),
     Version((0, 16), graphs=False, counts=False),
     Version((0, 21), counts=False),

@@ -24,6 +24,7 @@ class Start:
     parts_gib: float
     range_gib: tuple
     left_out_gib: float
+    note: str
 
     def errors(self):
         """Predicted / measured - 1 of the three."""
@@ -65,7 +66,7 @@ def starts():
         left_out = one.view.extended(**_fitted(others)).parts_bytes
         low, mid, high = one.ends
         found.append(Start(line["id"], line["model"], line["source"], float(line["pool_gib"]),
-                           room - OVERHEAD.base / GIB, gib(mid), (gib(high), gib(low)), gib(left_out)))
+                           room - OVERHEAD.base / GIB, gib(mid), (gib(high), gib(low)), gib(left_out), line["note"]))
     return tuple(found)
 
 

@@ -78,7 +78,7 @@ def meant(ask, cards):
     """Which card a name was taken for that several have: a sentence for each, or none."""
     said = []
     for name, card in dict(zip(ask.gpus, cards)).items():
-        others = namesakes(name, card) if card.key in gpus() else []
+        others = namesakes(name, card) if gpus().get(card.key) is card else []  # not of the user's own catalog
         said += [f"{card.key} is taken, {card.name}: there is also {', '.join(others)}"] if others else []
     return said
 
