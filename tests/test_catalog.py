@@ -192,7 +192,6 @@ DECIMALS = {  # what may stand as a decimal number in code, and what it is; numb
     ("planner/plan/verdict.py", 1.1): "how much more is named",
     ("planner/plan/crossover.py", 2e12): "where a search ends",
     ("planner/evidence/article2.py", 0.97): "the article's own setting",
-    ("planner/evidence/trust.py", 0.9): "ends of a choice", ("planner/evidence/trust.py", 0.95): "ends of a choice",
     ("planner/evidence/checks_kv.py", 0.005): "half of a printed digit",
     ("planner/evidence/checks_kv.py", 5e-7): "half of a printed digit",
     ("planner/evidence/prompts.py", 16.5): "a public profile",

@@ -149,7 +149,7 @@ ROWS = [  # (quantity and setting, decimals or None for texts, places)
         lambda: note("serving", "plain"), lambda: note("serving", "plain_mid"),
         lambda: cell("decode-time", "tokens/s"), lambda: cell("speculation", "tokens/s", "0"),
         lambda: cell("alarm", "the model, middle", "tokens/s"), lambda: checked()[1],
-        lambda: cell("why-lower", "the model", "tokens/s left", None),
+        lambda: cell("why-lower", "the model", "tokens/s left", None), lambda: note("trust", "middle"),
         lambda: measured.rate(context_tokens=8192)]),
     ("decode, slow end", 1, [
         lambda: planned()["decode"]["low"], lambda: note("serving", "plain_low"),

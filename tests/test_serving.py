@@ -8,10 +8,11 @@ from tpmodel.book import figures
 from tpmodel.catalog.gpus import gpu
 from tpmodel.catalog.links import link
 from tpmodel.planner.engine.versions import Setting
-from tpmodel.planner.plan import one_pass
+from tpmodel.planner.plan import one_pass, wire
 from tpmodel.planner.plan.placement import place
 from tpmodel.planner.shapes.models import find_config
-from tpmodel.planner.evidence import cases, checks, measured, statements, trust
+from tpmodel.planner.evidence import cases, checks, measured, statements
+from tpmodel.planner.evidence.articles import OVERHEAD, setting
 from tpmodel.book.figures import ends, serving
 from tpmodel.book.figures.options import AS_COUNTED
 from tpmodel.formulas import decode, speculation
@@ -221,13 +222,34 @@ def test_our_h200_pair_is_met():
     assert pair.pass_s == pytest.approx(8.860e-3, rel=0.025)
 
 
-def test_swings_are_sorted_and_start_from_the_middle():
-    for swings in (trust.decode_swings(), trust.context_swings()):
-        assert [s.size for s in swings] == sorted((s.size for s in swings), reverse=True)
-    latency = next(s for s in trust.decode_swings() if s.input.startswith("latency"))
-    low, _, high = link("shm").numbers["allreduce_latency_s"].base_range
-    assert latency.answers[0] > measured.rate() > latency.answers[1]
-    assert latency.answers == (measured.rate(allreduce_latency_s=low), measured.rate(allreduce_latency_s=high))
+@pytest.mark.parametrize("figure", (figures.rate_tornado(), figures.room_tornado()), ids=lambda figure: figure.name)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_tornado_is_sorted_and_stands_around_the_middle(figure, seed):
+    rng = random.Random(seed)
+    texts = {c.name: rng.choice(list(c.texts if c.kind == "slider" else c.options)) for c in figure.controls}
+    v, marks = figure.view(texts), {mark.name: mark.parts() for mark in figure.marks}
+    keys = [name.removesuffix("-name") for name in marks if name.endswith("-name")]
+    place = lambda name, part: float(place_of(marks[name][part], v))
+    assert sorted(getattr(v, f"{key}_row") for key in keys) == list(range(len(keys))), "each has a row of its own"
+    down = sorted(keys, key=lambda key: -place(f"{key}-name", 1))
+    swings = [getattr(v, f"{key}_high") - getattr(v, f"{key}_low") for key in down]
+    assert swings == sorted(swings, reverse=True), "the largest swing stands on top"
+    for key in keys:
+        low, high = (place(f"{key}-{end}", 2) for end in ("low", "high"))
+        assert low <= 0 <= high and place(f"{key}-low", 0) == place(f"{key}-high", 0) == 0
+        assert v.middle * (1 + high / 100) == pytest.approx(getattr(v, f"{key}_high"), rel=1e-9)
+
+
+def test_an_input_of_the_tornado_moves_alone():
+    """The start of an all-reduce, by the catalog's link; the overhead, by article 1's own sum."""
+    v, numbers = figures.rate_tornado().view(), wire.in_step(link("shm")).numbers
+    starts = zip(*(numbers[name].base_range[::-2] for name in ("allreduce_latency_s", "bulk_latency_s")))
+    moved = [measured.rate(context_tokens=8192, allreduce_latency_s=start, bulk_latency_s=bulk)
+             for start, bulk in starts]
+    assert [v.start_low, v.start_high] == pytest.approx(moved, rel=1e-9) and moved[0] < v.middle < moved[1]
+    room, most_to_least = figures.room_tornado().view(), OVERHEAD.base_range[::-2]
+    assert [room.overhead_low, room.overhead_high] == [
+        setting(kv_element_bytes=1, overhead_bytes=overhead).pool_tokens for overhead in most_to_least]
 
 
 def test_tables():

@@ -5,6 +5,7 @@ from operator import add
 
 from ...catalog.gpus import by_name
 from ...formula import ops
+from ...formula.units import GB
 from ...planner.evidence.articles import MODEL
 from ...planner.evidence.cases import cases
 from ...planner.shapes.models import by_name as model_by_name
@@ -25,32 +26,30 @@ LINKS = dict(zip(ends.TRANSPORTS, ("shm", "pcie-unknown", "staged", "mailbox", "
 RANKS = (1, 2, 4)
 
 
-def _found(find, text):
-    try:
-        return find(text)
-    except ValueError:
-        return None
-
-
 def runs():
     """Public runs of a model of this size, on one card or a tensor-parallel group that the figure offers."""
-    alike = lambda found: found and found.parameters == CONFIG.parameters
-    return [case for case in cases() if case.ranks == case.cards and case.ranks in RANKS
-            and _found(by_name, case.card) in ends.CARDS and alike(_found(model_by_name, case.model))]
+    def alike(line):
+        try:
+            card, model = by_name(line["gpu"]), model_by_name(line["model"])
+        except ValueError:
+            return False
+        told = line["tp"] == line["gpus"] and line.text("weight_read_gb")
+        return told and card in ends.CARDS and model.parameters == CONFIG.parameters
+    return [case for case in cases() if alike(case.line) and int(case.line["tp"]) in RANKS]
 
 
 def _fits(case):
     """1 where a run is of the setting: its card, engine, number of cards, and link unless nobody said it; else 0."""
     engines, links = [words.lower() for words in ends.ENGINES], list(LINKS.values())
-    is_number = {"card_number": ends.CARDS.index(by_name(case.card)),
-                 "engine_number": engines.index(case.engine if case.engine in engines else "another"),
-                 "ranks": case.ranks}
+    read_bytes = float(case.line["weight_read_gb"]) * GB
+    is_number = {"card_number": ends.CARDS.index(by_name(case.line["gpu"])), "ranks": int(case.line["tp"]),
+                 "engine_number": engines.index(case.engine if case.engine in engines else "another")}
     if case.link in links and case.link != "pcie-unknown":
         is_number["link_number"] = links.index(case.link)
 
     def fits(v):
         off = [ops.maximum(getattr(v, name) - at, at - getattr(v, name)) for name, at in is_number.items()]
-        off += [ops.maximum(v.read_bytes / case.read_bytes, case.read_bytes / v.read_bytes) - 1 - ALIKE_FRAC,
+        off += [ops.maximum(v.read_bytes / read_bytes, read_bytes / v.read_bytes) - 1 - ALIKE_FRAC,
                 (ops.maximum(v.context_tokens - case.tokens, case.tokens - v.context_tokens)) / ALIKE_TOKENS - 1]
         return ops.where(reduce(ops.maximum, off) <= 0, 1, 0)
     return fits

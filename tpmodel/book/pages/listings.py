@@ -18,7 +18,6 @@ from ...planner.evidence.allreduces import ours
 from ...planner.evidence.cases import cases
 from ...planner.evidence.checks import own_table
 from ...planner.evidence.claims import claims, findings
-from ...planner.evidence.trust import context_swings, decode_swings
 from ...planner.shapes.models import models
 from .tables import Several, Words, short
 from .ways import pairs
@@ -198,21 +197,6 @@ def forced_protocols(shown=(8, 10240, 131072, 1048576, 16777216, 268435456)):
         return Words(f"{words}, µs", ("message", "LL", "LL128", "Simple", "NCCL's choice"), rows, (1, 2, 3, 4))
 
     return Several((table("shm", "Through host memory (NCCL_P2P_DISABLE=1)"), table("nvlink", "Over NVLink")))
-
-
-def tornado(swings, caption, decimals):
-    """Swings as a table, the largest first, with a bar for its size."""
-    largest = max(swing.size for swing in swings)
-    bar = lambda size: "█" * round(12 * size / largest) or "▏"
-    rows = tuple((s.input, *(fixed(a, decimals) for a in s.answers), bar(s.size), " to ".join(s.ends), s.kind)
-                 for s in swings)
-    return Words(caption, ("input", "at its start", "at its end", "swing", "range", "kind"), rows, (1, 2))
-
-
-def trust_tables():
-    """The two tornados."""
-    return Several((tornado(decode_swings(), "Decode rate of the pair, tokens/s", 1),
-                    tornado(context_swings(), "Tokens of FP8 cache that fit", 0)))
 
 
 def sources():

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...formula.units import GB
 from .checks import own_table
 from .checks_decode import predict, step_of
 
@@ -24,11 +23,7 @@ class Case:
     engine: str
     group: str  # rows of one person on one machine
     step: object  # of the middle, without drafts
-    model: str
-    card: str
-    cards: int
-    ranks: int
-    read_bytes: float
+    line: object  # its cells
 
     inside = property(lambda self: self.low <= self.measured <= self.high, doc="Whether the range holds the rate.")
 
@@ -46,6 +41,5 @@ def cases(gap=True):
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],
                               float(row["tokens_per_s"]), row["source"], row["engine"], row["group"], step_of(row),
-                              row["model"], row["gpu"], int(row["gpus"]), int(row["tp"]),
-                              row.number("weight_read_gb", 0, whole=False) * GB))
+                              row))
     return tuple(found)
