@@ -168,6 +168,13 @@ PAIRS = [(machine, wire, MACHINES[machine], said) for machine in MACHINES for wi
          and ("3090" in machine or said != {"link": "nvlink-bridge"})]
 
 
+def prompt_ends(found):
+    """Tokens/s of a plan's prompt with all its terms at their slow ends, in the middle, at their fast ends."""
+    terms = found["prefill"]["terms"].values()
+    return [1e3 * found["prefill"]["prompt_tokens"] / sum(term[f"{end}_ms"] for term in terms)
+            for end in ("high", "mid", "low")]
+
+
 @pytest.mark.parametrize("machine, wire, asked, said", PAIRS)
 @pytest.mark.parametrize("users", [2, 5])
 def test_the_figure_says_what_plan_says_at_every_end(machine, wire, asked, said, users):
@@ -180,7 +187,8 @@ def test_the_figure_says_what_plan_says_at_every_end(machine, wire, asked, said,
             shown = [getattr(v, f"{way}_{load}_{end}") for end in range(3)]
             assert shown == pytest.approx([found["decode"][end] for end in ("low", "mid", "high")], rel=1e-9), load
         shown = [getattr(v, f"{way}_prompt_{end}") for end in range(3)]
-        assert shown == pytest.approx([found["prefill"][end] for end in ("low", "mid", "high")], rel=1e-9)
+        assert shown == pytest.approx(prompt_ends(found), rel=1e-9)
+        assert shown[0] < 1.000001 * found["prefill"]["low"] and found["prefill"]["high"] < 1.000001 * shown[2]
 
 
 def test_a_bridge_is_said_to_be_missing():
@@ -193,17 +201,19 @@ def test_a_prompt_of_one_pass_overlaps_nothing(tokens):
     v = FIGURE.view({"prompt_tokens": str(tokens)})
     found = plan("qwen3.8-27b-nvfp4", ["rtx-5060-ti-16gb"] * 2, "pp", kv_dtype="fp8", context=65536, prompt=tokens)
     shown = [getattr(v, f"pp_prompt_{end}") for end in range(3)]
-    assert shown == pytest.approx([found["prefill"][end] for end in ("low", "mid", "high")], rel=1e-9)
+    assert shown == pytest.approx(prompt_ends(found), rel=1e-9)
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_one_card_beside_them_is_what_plan_says(machine):
     model, card, kv_dtype = MACHINES[machine]
-    found = next(way for way in plan(model, [card], kv_dtype=kv_dtype)["compared"] if way["fits"])
+    found = plan(model, [card], kv_dtype=kv_dtype)
+    way = next(way for way in found["compared"] if way["fits"])
+    assert way["label"] == found["split"]["label"]
     v = FIGURE.view({"machine": machine})
-    for load, part in (("one", "decode"), ("prompt", "prefill")):
+    for load, ends in (("one", [way["decode"][end] for end in ("low", "mid", "high")]), ("prompt", prompt_ends(found))):
         shown = [getattr(v, f"off_{load}_{end}") for end in range(3)]
-        assert shown == pytest.approx([found[part][end] for end in ("low", "mid", "high")], rel=1e-9), load
+        assert shown == pytest.approx(ends, rel=1e-9), load
 
 
 @pytest.mark.parametrize("machine, wire, asked, said", PAIRS)

@@ -5,7 +5,6 @@ from functools import cache
 from itertools import product
 
 from .. import inputs
-from .assumptions import ends
 from .sourced import load
 
 FILE = "links.toml"
@@ -44,15 +43,6 @@ def line_bytes_per_s(generation, lanes):
     """
     data, sent = CODED.get(generation, (128, 130))
     return TRANSFERS[generation] * 1e6 * lanes * data / sent / 8
-
-
-def capped(entry, generation, lanes):
-    """The link whose transport is not known, held to what a slot can do."""
-    rate, line = entry.numbers["link_bytes_per_s"], line_bytes_per_s(generation, lanes)
-    low, mid, high = (min(end, frac * line) for end, frac in zip(rate.base_range, ends("slot", "line_frac")))
-    said = replace(rate, low=low, value=mid, high=high, unit="byte/s")
-    return replace(entry, name=f"{entry.name}, PCIe {generation}.0 x{lanes}",
-                   numbers=entry.numbers | {"link_bytes_per_s": said})
 
 
 def _scaled(entry, generation, lanes):

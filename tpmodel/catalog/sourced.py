@@ -21,8 +21,8 @@ BASE = {"KiB": "byte", "MiB": "byte", "GiB": "byte", "MB": "byte", "GB": "byte",
 LARGEST_FILE = 2_000_000
 PROTOCOLS = {"ring": "from GPU to GPU and round again, as NCCL does it",
              "oneshot": "every GPU to every other at once, one kernel"}
-WORDS = ("protocol", "transport", "runtime", "host_link", "nvlink", "aliases", "pipeline", "memory", "of", "since",
-         "before", "multiplied", "joined", "peer")  # beside numbers
+WORDS = ("protocol", "transport", "runtime", "host_link", "nvlink", "aliases", "pipeline", "allreduce", "memory", "of",
+         "since", "before", "multiplied", "adds", "joined", "peer")  # beside numbers
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,13 @@ def read_file(path):
     return read(inputs.read_text(path, "catalog", LARGEST_FILE, "a TOML file with entries of a catalog"), str(path))
 
 
-@cache
 def load(file, package=__package__):
     """{key: Entry} of one file of the catalog's data folder."""
+    return _loaded(file, package)
+
+
+@cache
+def _loaded(file, package):
     return read((resources.files(package) / "data" / file).read_text(encoding="utf-8"), file)
 
 

@@ -5,6 +5,7 @@ from ..formula import formula, ops
 ALLREDUCES_PER_LAYER = 2  # one behind the attention (or state) mixer, one behind the FFN
 LL_SENT = 2  # the low-latency protocol sends a flag of 4 bytes with every 4 bytes of data
 SHORTEST_S = 1e-9  # what counts as no time where a rate is asked for
+IN_32_BITS = 2  # times the bytes of a message in 16 bits
 HOPS_PER_ROUND = 2  # a ring all-reduce goes round twice: reduce-scatter, then all-gather
 
 
@@ -143,6 +144,18 @@ def oneshot_allreduce_s(message_bytes, ranks, link_bytes_per_s, allreduce_latenc
     95.9
     """
     return ops.where(ranks > 1, allreduce_latency_s, 0) + (ranks - 1) * message_bytes / link_bytes_per_s
+
+
+@formula
+def pairs_allreduce_s(message_bytes, exchanges, link_bytes_per_s, exchange_latency_s):
+    r"""Time of an all-reduce in which GPUs swap whole tensors in pairs and add them up, each time with another partner.
+    returns : of four GPUs two exchanges, of eight three; where N is no power of two, two more
+    limits : llama.cpp without NCCL, from three GPUs on; it swaps sums in 32 bits.
+    source : llama.cpp, ggml/src/ggml-backend-meta.cpp; Thakur et al. 2005, doi:10.1177/1094342005051521
+    >>> round(pairs_allreduce_s(1e6, exchanges=2, link_bytes_per_s=4e9, exchange_latency_s=20e-6) * 1e6)
+    1040
+    """
+    return exchanges * (exchange_latency_s + IN_32_BITS * message_bytes / link_bytes_per_s)
 
 
 @formula

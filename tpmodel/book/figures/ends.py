@@ -26,18 +26,22 @@ MFU = assume.mfu_number(GPU, "attention", CONFIG.name).base_range
 CONSTANTS = SHAPE | {f"mfu_frac_{end}": mfu for end, mfu in zip(ENDS, MFU)}
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "protocol_allreduce_s")
 NAMES = {  # what each sets at both ends and in the middle
-    "card": ("card_frac", "clock_hz"), "engine": ("engine_frac", "between_s", "cycles", "draft_gap_s"),
+    "card": ("card_frac", "clock_hz"), "engine": ("engine_frac", "between_s", "cycles", "draft_gap_s", "swaps"),
     "link": ("pair_latency_s", "link_latency_s", "bulk_latency_s", "link_bytes_per_s", "shots"),
     "model": ("mfu_frac",)}
 REACH, WAIT = ("card_frac", "engine_frac"), ("between_s", "cycles", "clock_hz")
 
 
 def allreduce(v, message_bytes):
-    """The time of one: in one shot, at best by the quicker of one and two, or by NCCL."""
+    """The time of one: in one shot, at best by the quicker of one and two; by NCCL; or in pairs, at best by NCCL."""
     one = v(collectives.oneshot_allreduce_s, message_bytes=message_bytes)
     two = v(collectives.allreduce_s, message_bytes=message_bytes, allreduce_latency_s=2 * v.allreduce_latency_s)
     own = ops.where(v.shots > 1, ops.minimum(one, two), one)
-    return ops.where(v.shots > 0, own, v(collectives.protocol_allreduce_s, message_bytes=message_bytes))
+    ring = v(collectives.protocol_allreduce_s, message_bytes=message_bytes)
+    pairs = v(collectives.pairs_allreduce_s, message_bytes=message_bytes, exchange_latency_s=v.pair_latency_s,
+              exchanges=ops.where(v.ranks > 4, 3, 2))
+    swapped = ops.where(v.swaps > 1, ops.minimum(pairs, ring), ops.where(v.swaps > 0, pairs, ring))
+    return ops.where(v.shots > 0, own, ops.where(v.ranks > 2, swapped, ring))
 
 
 RECIPES = PASS | {name: f"{name}_{MIDDLE}" for names in NAMES.values() for name in names} | {
@@ -75,9 +79,11 @@ def _engine(name):
                   if "achieved_frac" in entry.numbers), (0, 0, 0))  # none of its own: the card's counts
     gap, cycles, more = (assume.number(quantity, *known).base_range[::-1]
                          for quantity in ("gap_s", "layer_cycles", "state_cycles"))
+    pairs = float(assume.engine(name)[-1].said.get("allreduce") == "pairs")
     return {"as_vllm": float(name == "sglang"), **_ended(
         engine_frac=reach, between_s=gap, cycles=[layers * each + states * extra for each, extra in zip(cycles, more)],
-        draft_gap_s=assume.draft_gap(name).base_range[::-1])}
+        draft_gap_s=assume.draft_gap(name).base_range[::-1],
+        swaps=[2.0 * pairs if end == FAST else pairs for end in ENDS])}
 
 
 def _link(key):

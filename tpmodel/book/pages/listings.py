@@ -161,32 +161,6 @@ def hosts_table():
     return Words("Hosts: middle (low to high)", head, tuple(map(row, hosts().values())), (2, 3, 4, 5))
 
 
-def check_spread(kind, *groups):
-    """Of the project's own rows that count, how often the range holds them and how wide it is, one table a grouping."""
-    percent = lambda frac: "–" if frac is None else f"{100 * frac:.0f}"
-
-    def row(item):
-        name, n = item
-        return (name, str(n["rows"]), percent(n["inside_frac"]), percent(n["median_abs_error_frac"]),
-                percent(n["median_error_frac"]), f"{n['median_width']:.2f}")
-
-    head, by = ("", "rows", "inside, %", "middle off, %", "too fast by, %", "high / low"), own_table(kind)[1][1]["by"]
-    return Several(tuple(Words(f"By {name}", head, tuple(map(row, by[name].items())), (1, 2, 3, 4, 5))
-                         for name in groups))
-
-
-def far_off(kind, more_than_frac):
-    """The rows whose middle is further off than this, with what their table says of them; those that count first."""
-    found = [(row, line) for line in own_table(kind)[0] for row in own_table(kind)[1][0]
-             if row.id == line["id"] and row.error_frac is not None and abs(row.error_frac) > more_than_frac]
-    said = "{id}: {gpus} × {gpu}, {engine}, {quant}, {spec_tokens} drafts".format_map
-    rows = [(said(line), f"{100 * row.error_frac:+.0f}", "" if row.use == "gate" else "shown only",
-             line["note"] or "not said")
-            for row, line in sorted(found, key=lambda pair: pair[0].use != "gate")]
-    head = ("row", "too fast by, %", "", "what is known of it")
-    return Words("Rows whose middle is far off", head, tuple(rows), (1,))
-
-
 def forced_protocols(shown=(8, 10240, 131072, 1048576, 16777216, 268435456)):
     """What an all-reduce took between our two H200 when NCCL was held to one protocol, and when it chose."""
     size = lambda n: f"{n} B" if n < 1024 else f"{n // 1024} KiB" if n < 2**20 else f"{n // 2**20} MiB"

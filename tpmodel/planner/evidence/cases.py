@@ -36,7 +36,7 @@ def cases(gap=True):
     """
     found = []
     for row in own_table("decode")[0]:
-        if row.text("use") == "gate" and row.text("spec_tokens") == "0":
+        if row.text("use") == "gate" and row.text("spec_tokens") == "0" and not row.text("power_limit_w"):
             split = f"TP{row['tp']}" if row["tp"] != "1" else "layer split" if row["pp"] != "1" else "one card"
             words = f"{row['gpus']} × {row['gpu']}, {split}, {row['engine']}, {row['quant']}"
             found.append(Case(row["id"], words, row["link"], row.number("kv_depth_tokens", 0), *predict(row, gap)[0],

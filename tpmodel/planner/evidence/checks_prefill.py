@@ -9,7 +9,7 @@ from dataclasses import replace
 from ...inputs import layers as parse_layers
 from ..engine import kernels
 from ..engine.versions import Setting
-from ..plan import assume, one_pass, placement
+from ..plan import apart, assume, one_pass, placement
 from ..shapes.models import by_name as model_by_name
 from . import article2, transports
 from .checks import Cells, judge, need_columns
@@ -54,7 +54,8 @@ def predict(line):
     chunk = line.number("chunk_tokens", int(default.value), least=1, most=MOST_TOKENS)
     setting = Setting(ranks=ranks, kernels=ends.pop() if len(ends) == 1 else ())
     job = one_pass.prompt(setting, tokens, chunk, engine=engine)
-    rates = one_pass.rates(one_pass.terms(config, placed, link, job), (tokens,) * len(assume.ENDS))
+    job = replace(job, context_tokens=job.context_tokens + line.number("kv_depth_tokens", 0, most=MOST_TOKENS))
+    rates = apart.rates(one_pass.terms(config, placed, link, job), tokens)
     met = ", ".join(dict.fromkeys(kernel for end in setting.kernels for kernel in end)) or "each module's own"
     limit = "; a power limit is not counted" if line.number("power_limit_w", 0, most=MOST_WATTS) else ""
     return rates, f"kernels: {met}; chunks of {chunk}; link {link.key}{limit}"

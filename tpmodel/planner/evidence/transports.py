@@ -5,8 +5,8 @@ import re
 from ...catalog import hosts
 from ...catalog.assumptions import assumed
 from ...catalog.gpus import by_name, gpu
-from ...catalog.links import LANES, TRANSFERS, capped, link, links
-from ..plan.places import Place, link_at, own
+from ...catalog.links import LANES, TRANSFERS, link, links
+from ..plan.places import Place, link_at, own, unknown
 
 SLOTS = {"p2p": "p2p", "p2p-oneshot": "oneshot", "mailbox": "mailbox", "staged": "staged"}
 NAMES = ("none", "pcie-unknown", "shm", "nvlink", *SLOTS)
@@ -21,13 +21,14 @@ def of(line):
     """The link of a row with the columns link, gpu, pcie_gen, lanes and, where known, slots, host_cpu and path; a
     single card needs none: it gets the unknown."""
     name, cards = line.text("link", "none"), [_card(name) for name in line.text("gpu").split("+")]
-    slot = _said_slot(line, cards)
+    slot, known = _said_slot(line, cards), any(card != assumed("card") for card in cards)
+    here = _place(line, slot or (_slot(line, cards) if known else None), bool(slot))
     if name in ("none", "pcie-unknown"):
-        return capped(link("pcie-unknown"), *slot) if slot else link("pcie-unknown")
+        return unknown(here)
     if name == "nvlink":
         return link(_own(cards, "nvlink"))
     if name == "shm":
-        return _through_host(line, cards, slot)
+        return _through_host(here, _own(cards, "host_link"))
     if name not in SLOTS:
         raise ValueError(f"link = {name[:40]!r} is not accepted: "
                        f"it must be one of {', '.join(NAMES)}")
@@ -41,12 +42,10 @@ def _own(cards, field):
     return own(cards, field) or assumed("card").said[field]
 
 
-def _through_host(line, cards, slot):
+def _through_host(here, own):
     """Through the memory of the row's host; of one that is not said, what was measured of these cards where it was."""
-    here, own = _place(line, slot), _own(cards, "host_link")
-    if here.host or here.sockets > 1 or here.shared or own == assumed("card").said["host_link"]:
-        return link_at("shm", here if slot or not here.host else _place(line, _slot(line, cards), False))
-    return link(own)
+    told = here.host or here.sockets > 1 or here.shared or own == assumed("card").said["host_link"]
+    return link_at("shm", here) if told else link(own)
 
 
 def host_of(line):

@@ -115,9 +115,22 @@ def achieved_number(text, card):
     return number("achieved_frac", *engine(text, card), card, assumed("card"))
 
 
+def adds(card):
+    """How fast a card's products add up in 32 bits: "half" where those of integers are four times those in 16 bits."""
+    integers = card.numbers.get("int8_flop_per_s")
+    return "half" if integers and integers.base > 3 * card.numbers["bf16_flop_per_s"].base else "whole"
+
+
 def mfu_number(card, kernel, model=""):
-    """What a kernel takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of any."""
-    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, assumed(kernel))
+    """What a kernel takes of the arithmetic rate: as measured with this model, in 16 bits on this card, or of its kind.
+
+    >>> from ...catalog.gpus import gpu
+    >>> [mfu_number(gpu(key), "marlin").value for key in ("a100-80gb", "rtx-3090")]
+    [0.7, 0.88]
+    """
+    kinds = [entry for entry in assumptions().values() if entry.said.get("of") == kernel
+             and entry.said.get("adds") == adds(card)]
+    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, *kinds, assumed(kernel))
 
 
 def host_bytes_per_s(card, end):

@@ -196,6 +196,7 @@ def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
                "achieved_frac": assume.achieved_number(engine, card)}
     unhidden = assume.of_card(card, "unhidden_frac")
+    link = wire.of_engine(link, assume.engine(engine)[-1].said.get("allreduce"), ranks)
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
     held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
     v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},

@@ -86,6 +86,8 @@ def chosen(name, here, cards, find):
     board, else no peer access."""
     if name is None and board(cards) and not (here.host or here.said):
         return link(board(cards))
+    if name == "pcie-unknown":
+        return unknown(here)
     if name in (None, "shm") and own(cards, "host_link") and not (here.host or here.said):
         return link(own(cards, "host_link"))
     _connected(name, here, cards)
@@ -160,7 +162,25 @@ def _through_host(shm, here):
         ends.append(place_bytes_per_s(host["line_frac"].base_range[end], line, min(limits, default=line)))
     source = host["host_bytes_per_s" if "host_bytes_per_s" in host else "line_frac"].source
     start = {name: host[name] for name in ("allreduce_latency_s", "bulk_latency_s") if name in host}
-    return _with_rate(replace(shm, numbers=shm.numbers | start), ends, source, here)
+    copies = {"exchange_latency_s": link("staged").numbers["allreduce_latency_s"]}
+    if here.said:
+        copies["copy_bytes_per_s"] = link("staged-pcie{}-x{}".format(*here.slot)).numbers["link_bytes_per_s"]
+    return _with_rate(replace(shm, numbers=shm.numbers | start | copies), ends, source, here)
+
+
+def unknown(here):
+    """Between cards of which nobody said how they talk: through host memory, in the middle of a host as new as the slot
+    may be; at the fast end as peers; at the slow end through an old host."""
+    found = link("pcie-unknown")
+    if here.slot is None:
+        return found
+    shm, slow, peers = (link_at(kind, where).numbers for kind, where in (
+        ("shm", replace(here, said=True)), ("shm", here), ("p2p", here)))
+    low, mid, fast = (numbers["link_bytes_per_s"].base_range[end] for end, numbers in enumerate((slow, shm, peers)))
+    numbers = (shm if here.said else slow) | found.numbers
+    source = f"{found.numbers['link_bytes_per_s'].source}; {shm['link_bytes_per_s'].source}"
+    fast = max(fast, shm["link_bytes_per_s"].base_range[2])
+    return _with_rate(replace(found, numbers=numbers), (low, mid, fast), source, here)
 
 
 def _with_rate(entry, ends, source, here):

@@ -6,7 +6,7 @@ from ...formula.units import GIB
 from ...formulas.speculation import round_tokens
 from ..engine import architectures, starts
 from ..engine.versions import Refused
-from . import assume, drafts, one_pass, partition, placement, uneven, users
+from . import apart, assume, drafts, one_pass, partition, placement, uneven, users
 from .split import documents
 from .values import Speed, Way
 
@@ -111,11 +111,13 @@ def _with_speeds(config, link, setting, ask, made, budget):
         work = jobs(setting, placed, ask, at, tokens)
         spent = {part: one_pass.terms(config, placed, link, job) for part, job in work.items()}
         copies = placed.replicas if setting.pooling else 1  # one prompt goes to one of them, a queue to all
-        done = {"decode": [ask.batch * one for one in confirmed],
-                "prefill": [copies * work["prefill"].passes * work["prefill"].tokens] * len(confirmed)}
-        said = {"decode": None, "prefill": tokens}
-        made = replace(made, **{part: Speed(one_pass.rates(terms, done[part]), terms, said[part])
-                                for part, terms in spent.items()})
+        done, prompts = copies * work["prefill"].passes * work["prefill"].tokens, spent["prefill"]
+        together = setting.pooling  # one number was measured for all its kernels
+        rates = one_pass.rates(prompts, [done] * len(confirmed)) if together else apart.rates(prompts, done)
+        made = replace(made, prefill=Speed(rates, prompts, tokens))
+        if "decode" in spent:
+            rates = one_pass.rates(spent["decode"], [ask.batch * one for one in confirmed])
+            made = replace(made, decode=Speed(rates, spent["decode"]))
     if setting.pooling:
         return made
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)

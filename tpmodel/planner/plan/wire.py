@@ -7,9 +7,27 @@ from ...formula.vocabulary import NAMES
 from ...formulas import collectives
 
 
+RATES = ("link_bytes_per_s", "copy_bytes_per_s")
+
+
 def protocol(link):
     """How an all-reduce travels: ring or oneshot, as the link says, or as is taken of any link."""
     return link.said.get("protocol", assumed("link").said["protocol"])
+
+
+def of_engine(link, how, ranks):
+    """The link as an engine uses it: one without NCCL ("pairs") swaps whole tensors by copies, from three GPUs on."""
+    swapped = how == "pairs" and ranks > 2 and protocol(link) == "ring"
+    return replace(link, said=link.said | {"protocol": how}) if swapped else link
+
+
+def exchanges(ranks):
+    """How often each of so many GPUs swaps: halves, quarters and so on, and twice more for those beyond a power of two.
+
+    >>> [exchanges(ranks) for ranks in (2, 3, 4, 8)]
+    [1, 3, 2, 3]
+    """
+    return ranks.bit_length() - 1 + (2 if ranks & (ranks - 1) else 0)
 
 
 def unsaid(link):
@@ -68,21 +86,27 @@ def at_end(link, end):
     share = step_share(link)
     numbers = link.numbers | ({"in_step_frac": share} if share else {})
     return replace(link, numbers={
-        name: replace(number, value=number.base_range[end if name == "link_bytes_per_s" else 2 - end],
+        name: replace(number, value=number.base_range[end if name in RATES else 2 - end],
                       unit=NAMES[name].unit, low=None, high=None, kind="computed")
         for name, number in numbers.items()})
 
 
 def allreduce_s(link, message_bytes, ranks, end):
-    """Of one message: in one shot, or by the quicker of two protocols.
+    """Of one message: in one shot, by the quicker of two protocols, or by swaps in pairs.
 
     >>> from tpmodel.catalog.links import link
     >>> round(allreduce_s(link("shm"), 10240, 2, 1) * 1e6, 1)
     17.3
     """
     here = numbers(link, ranks, end)
+    ring = collectives.protocol_allreduce_s(message_bytes, ranks, **here)
     if protocol(link) == "ring":
-        return collectives.protocol_allreduce_s(message_bytes, ranks, **here)
+        return ring
+    if protocol(link) == "pairs":
+        rate, start = (link.numbers.get(own, link.numbers[other]).base_range for own, other in (
+            ("copy_bytes_per_s", "link_bytes_per_s"), ("exchange_latency_s", "allreduce_latency_s")))
+        swaps = collectives.pairs_allreduce_s(message_bytes, exchanges(ranks), rate[end], start[2 - end])
+        return min(swaps, ring) if end == 2 else swaps  # at best the engine was built with NCCL
     rate, start = here["link_bytes_per_s"], here["allreduce_latency_s"]
     one = collectives.oneshot_allreduce_s(message_bytes, ranks, rate, start)
     two = collectives.allreduce_s(message_bytes, ranks, rate, 2 * start)  # reduce-scatter, all-gather: fewer bytes
