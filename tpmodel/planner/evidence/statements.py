@@ -9,9 +9,10 @@ from .rows import table
 EAGER = tuple(ends(key, "decode_tokens_per_s")[::2] for key in ("eager-bench", "eager-pair"))  # without, with graphs
 
 
-def newest():
+def newest(*engines):
     """The rates of plain decoding on two RTX 5060 Ti in one tensor-parallel group, short context, lowest first."""
-    return sorted(c.measured for c in cases() if c.setting.startswith("2 × RTX 5060 Ti, TP2") and c.tokens < 1000)
+    return sorted(c.measured for c in cases() if c.setting.startswith("2 × RTX 5060 Ti, TP2") and c.tokens < 1000
+                  and c.engine in (engines or (c.engine,)))
 
 
 def pair_share(card, transport, end=MIDDLE, **more):
@@ -41,8 +42,8 @@ SPREAD = ("the additive model gives it as a result: it falls as the step gets sh
 VERDICTS = {f"a1.{name}": verdict for name, verdict in {
     "threshold": ("loose", lowest, "a share of a bound, which most public runs of vLLM stay below; ours is the model's "
                                    "low end for vLLM, the pair, 8,192 tokens of context and no drafts"),
-    "measured_mtp": ("loose", lambda: newest()[-1],
-                     "plain decoding on the same pair reaches as much today, so MTP had given nothing"),
+    "measured_mtp": ("loose", lambda: newest("vllm")[-1],
+                     "plain decoding by vLLM on the same pair reaches as much today, so MTP had given nothing"),
     "scaling_pcie": ("loose", lambda: pair_share("rtx-5060-ti-16gb", "shm"), SPREAD),
     "scaling_nvlink": ("loose", lambda: pair_share("h200", "nvlink-h200", **OURS),
                        SPREAD + "; ours is 27 B in BF16 on two H200, as we measured it"),
