@@ -104,6 +104,8 @@ def test_a_card_never_reports_more_than_its_nominal_memory():
     ("RTX 4060 Ti", "rtx-4060-ti-16gb", ["rtx-4060-ti-8gb"]), ("rtx-4090", "rtx-4090", ["rtx-4090-48gb"]),
     ("GeForce RTX 3060 12 GB", "rtx-3060-12gb", []), ("RTX 3060", "rtx-3060-12gb", ["rtx-3060-8gb"]),
     ("3060 8GiB", "rtx-3060-8gb", []), ("RTX 4090 24GB", "rtx-4090", []), ("RTX 3090", "rtx-3090", []),
+    ("rtx4090", "rtx-4090", ["rtx-4090-48gb"]), ("RTX5060Ti 16GB", "rtx-5060-ti-16gb", []),
+    ("GeForce RTX4070TiSuper", "rtx-4070-ti-super", []), ("3090", "rtx-3090", []),
     ("RTX PRO 5000", "rtx-pro-5000", ["rtx-pro-5000-72gb"]), ("NVIDIA A100-SXM4-80GB", "a100-80gb", []),
     ("A100", "a100-80gb", ["a100-40gb", "a100-80gb-pcie"]), ("H100 PCIe", "h100-pcie", []), ("H200", "h200", [])])
 def test_a_name_that_several_cards_have_names_the_others(name, key, others):

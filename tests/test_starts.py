@@ -10,6 +10,7 @@ from tpmodel.planner.engine import starts
 from tpmodel.planner.engine.versions import Refused, version
 from tpmodel.planner.plan.plan import make
 from tpmodel.planner.plan.values import Ask
+from tpmodel.planner.plan.why import why
 from tpmodel.planner.shapes.configs import parse_config
 from tpmodel.planner.shapes.layers import Module
 from tpmodel.planner.shapes.models import find_config, shapes
@@ -214,3 +215,26 @@ def test_what_is_reserved_stands_beside_the_context():
     assert rows["context_bytes"]["high_bytes"] == 0.54 * 2**30 and not rows["context_bytes"]["counted"]
     with pytest.raises(ValueError, match="rtx-4090 has 23.55 GiB in all, and CUDA's context takes 0.50"):
         make(Ask("qwen3-8b", ("rtx-4090",), "one", reserve_gib="23.2"))
+
+
+def test_a_batch_that_is_too_large_says_how_many_fit_though_no_context_was_said():
+    made = make(Ask("qwen3-8b", ("rtx-4090",), batch=4096))
+    users = made.best.users
+    assert not made.best.fits and users.context_tokens == 8192 and users.largest_batch > 1
+    assert f"takes {users.largest_batch} of the 4,096 at once with 8,192 tokens each" in made.verdict
+    assert make(Ask("qwen3-8b", ("rtx-4090",), batch=users.largest_batch, context=8192)).best.fits
+
+
+def test_what_a_card_or_a_model_has_not_is_refused_in_one_line():
+    with pytest.raises(ValueError, match="kv_dtype = 'nvfp4' is not accepted on mi300x: .* on NVIDIA's cards only"):
+        make(Ask("qwen3-8b", ("mi300x",), kv_dtype="nvfp4"))
+    embeds = make(Ask("nemotron-3-embed-8b", ("rtx-4090",)))
+    with pytest.raises(ValueError, match="why = 'decode_tokens_per_s' is not accepted: .* such as pass_s or kv_pool"):
+        why(embeds, "decode_tokens_per_s")
+    assert why(embeds, "pass_s")["value"] > 0
+
+
+def test_cards_that_are_machines_of_their_own_meet_over_a_network():
+    made = make(Ask("qwen3-32b", ("dgx-spark",) * 2))
+    assert made.machine.link.key == "roce-dgx-spark" and any("--nnodes" in said for said in made.notes)
+    assert not make(Ask("qwen3-8b", ("dgx-spark",))).notes

@@ -65,14 +65,14 @@ def nearest(names, wanted):
 
 def counted(names):
     """Each name as often as it says; a comma parts two.
-    >>> counted(["2x rtx-3090", "h200,l4"])
-    ['rtx-3090', 'rtx-3090', 'h200', 'l4']
+    >>> counted(["2x rtx-3090", "h200,l4", "2 a100"])
+    ['rtx-3090', 'rtx-3090', 'h200', 'l4', 'a100', 'a100']
     """
     parts = [part.strip() for name in names for part in name.split(",")]
     wrong = next((part for part in parts if re.match(r"(?:0\d*|[1-9]\d{2,})\s*[x×]\s", part)), None)
     if wrong:
         raise refused("gpu", wrong, "it must be counted from 1x to 99x")
-    found = [re.fullmatch(r"(?:([1-9]\d?)\s*[x×]\s*)?(.*)", part, re.S) for part in parts]
+    found = [re.fullmatch(r"(?:([1-9]\d?)(?:\s*[x×*]\s*|\s+(?=[A-Za-z])))?(.*)", part, re.S) for part in parts]
     return [one[2] for one in found for _ in range(int(one[1] or 1))]
 
 

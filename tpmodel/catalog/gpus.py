@@ -16,8 +16,8 @@ SOLD = re.compile(r"sxm[0-9]?|pcie|nvl|[0-9]+gb")  # what tells cards of one nam
 
 def gpu(key):
     """The GPU `key`, or of a printed name.
-    >>> gpu("rtx-5060-ti-16gb").memory_bytes_per_s, gpu("GeForce RTX 3090").key
-    (448000000000.0, 'rtx-3090')
+    >>> gpu("rtx-5060-ti-16gb").memory_bytes_per_s, gpu("GeForce RTX 3090").key, gpu("rtx4070ti").key
+    (448000000000.0, 'rtx-3090', 'rtx-4070-ti')
     """
     try:
         return pick(FILE, key)
@@ -83,6 +83,12 @@ def _bare(card):
     return [" ".join(sorted(word for word in _words(alias) if not aside(word))) for alias in card.said["aliases"]]
 
 
+def _joined(text):
+    """A name without spaces, hyphens and maker: rtx4090 and RTX 4090 are one."""
+    bare = text.lower().replace("nvidia", "").replace("geforce", "").replace("rtx", "")
+    return "".join(re.findall("[a-z0-9]+", bare))
+
+
 def _named(text):
     found = []
     for card in gpus().values():
@@ -91,4 +97,8 @@ def _named(text):
             sizes = sum(word[0].isdigit() for word in differs)
             if sizes < 2 and all(map(ASIDE.fullmatch, differs)):  # two sizes are two cards
                 found.append((len(differs), card))
+    if not found:
+        sizeless = lambda alias: " ".join(word for word in alias.split() if not SOLD.fullmatch(word.lower()))
+        found = [(0, card) for card in gpus().values() for alias in card.said["aliases"]
+                 if _joined(text) in (_joined(alias), _joined(sizeless(alias)))]
     return min(found, key=lambda pair: pair[0], default=(0, None))[1]  # the first of those that differ least

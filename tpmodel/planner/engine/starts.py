@@ -88,7 +88,8 @@ def check_build(config, cards, rules):
 def check_cache(config, kv_dtype, cards):
     """Refuse a format of the cache that vLLM has no kernel for on one of the cards."""
     for card in cards:
-        wanted = _no_kernel(config, kv_dtype, capability(card))
+        foreign = kv_dtype == "nvfp4" and runtime(card) != "cuda"
+        wanted = "on NVIDIA's cards only" if foreign else _no_kernel(config, kv_dtype, capability(card))
         if wanted:
             raise Refused(f"kv_dtype = {kv_dtype!r} is not accepted on {card.key}: vLLM 0.33 takes it {wanted}")
 

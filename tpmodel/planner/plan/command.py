@@ -17,7 +17,8 @@ def run(args):
     from .values import Ask
     from .why import lines, why
 
-    asked = vars(args) | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
+    written = {name: getattr(args, name) and getattr(args, name).lower() for name in ("kv_dtype", "quant", "parallel")}
+    asked = vars(args) | written | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
                           "layers": None if args.layers is None else inputs.layers(args.layers)}
     if args.link is not None and len(asked["gpus"]) == 1:
         raise inputs.refused("link", args.link, "it must be given with two GPUs or more")
@@ -87,7 +88,7 @@ def _links(found, args, made):
         yield f"  which one it is: {peer['how_to_know']}"
     if args.link is None and not (args.host and args.slot):
         boarded = found["link"] == places.board(made.machine.cards)
-        yield ("  it is that of the board which such cards come on; where they sit in slots, say --link shm or p2p"
+        yield ("  it is that of the board or cable such cards come with; where they sit in slots, say --link shm or p2p"
                if boarded else "  what the cards sit in narrows the ranges: --host and --slot say it")
 
 

@@ -37,6 +37,13 @@ def elsewhere(cards):
     return [said] if kind != "cuda" else []
 
 
+def apart(cards):
+    """What to do where each card is a machine of its own: a sentence, or none."""
+    said = ("each is a machine of its own: start the line on all of them, as vLLM's guide to several machines says "
+            "(--nnodes, --node-rank, --master-addr)")
+    return [said] if len(cards) > 1 and all(card.said.get("joined") == "network" for card in cards) else []
+
+
 def shares_experts(placed, config):
     """Whether vLLM would make no copies of the replicas: it spreads experts over all data-parallel ranks."""
     return placed.replicas > 1 and any(module.read < 1 for module in config.modules if module.name == "experts")

@@ -30,7 +30,7 @@ def check(ask):
     way, seqs = partition.split("one" if ask.parallel == "auto" else ask.parallel, max(n, 1)), ask.max_num_seqs
     least = max(seqs or ask.batch, 1 + ask.mtp)
     for name, value, fine, wanted in (
-        ("gpu", n, n >= 1, "named at least once"),
+        ("gpu", ", ".join(ask.gpus), n >= 1 and all(ask.gpus), "a name, once for each GPU"),
         ("layers", ask.layers, ask.layers is None or way.stages > 1 and not way.layers, "given with a pipeline only"),
         ("kv_dtype", ask.kv_dtype, ask.kv_dtype in (None, *kinds), f"one of {', '.join(kinds)}"),
         ("context", ask.context, ask.context is None or ask.context >= 1, "a whole number >= 1"),

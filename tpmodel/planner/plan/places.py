@@ -65,8 +65,8 @@ def own(cards, field):
 
 
 def board(cards):
-    """The key of the link of the board that several such cards come on; None where they sit in slots."""
-    whole = len(cards) > 1 and all(card.said.get("joined") == "board" for card in cards)
+    """The key of the link of the board that several such cards come on, or of their network; None in slots."""
+    whole = len(cards) > 1 and all("joined" in card.said for card in cards)
     return own(cards, "nvlink") if whole else None
 
 

@@ -41,7 +41,8 @@ def make(ask):
                     f"{max(map(starts.default_sequences, best.placement.cards))}")
     cards, placed = meant(ask, rig.cards), best.placement
     notes = [starts.check_free(placed.cards, rig.reserves_bytes, best.util, placed.together, setting.rules),
-             *build.unknown(ask), *line.copies(placed, config), *line.elsewhere(rig.cards), *unread(ask.engine)]
+             *build.unknown(ask), *line.copies(placed, config), *line.apart(placed.cards),
+             *line.elsewhere(rig.cards), *unread(ask.engine)]
     notes = list(filter(None, notes))
     rival = crossover.rival(config, rig, tried, setting, best, ask)
     words = verdict.sentence(best, tried, ask.goal, ask.batch, rival) + verdict.meeting(met, ask.goal)

@@ -23,6 +23,7 @@ class Users:
     ends_by: str  # what comes then
     line_batch: int  # sequences of this context that the printed line takes at once
     line_together: float
+    context_tokens: int  # of each
 
     document = asdict
 
@@ -40,7 +41,7 @@ class Users:
         return "; ".join([*said, f"more are free up to {self.free_batch:,}: then {self.ends_by}"])
 
 
-def users(config, placed, link, job, batch, most, line, confirmed, full=False):
+def users(config, placed, link, job, batch, most, line, confirmed, tokens, full=False):
     """The Users of a way whose `job(share)` is a step of so many sequences, each of which confirms so many tokens;
     `full` where --max-num-seqs and not the cache stops more. The printed line takes `line` of them."""
     def rate(sequences):
@@ -53,4 +54,4 @@ def users(config, placed, link, job, batch, most, line, confirmed, full=False):
     free = bisect_right(range(1, most + 1), False, key=computes)
     here = rate(batch) if batch <= most else None
     return Users(batch, here, here and here / batch, most, rate(most) if most else None, free,
-                 COMPUTING if free < most else FULL if full else CACHE, line, rate(line) if line else None)
+                 COMPUTING if free < most else FULL if full else CACHE, line, rate(line) if line else None, tokens)

@@ -25,7 +25,7 @@ def choose(tried, part):
 
 def sentence(best, tried, part, batch, rival=None):
     """Whether it fits, by how much, which way wins by how much, and what limits it."""
-    holds = f"{many(best.holds_tokens, 'token')}{f' for each of {batch} sequences' if batch > 1 else ''}"
+    holds = f"{many(best.holds_tokens, 'token')}{f' for each of {batch:,} sequences' if batch > 1 else ''}"
     if not best.fits:
         short = -min(gpu["kv_pool_bytes"] for gpu in best.memories)
         over = f"the weights and buffers exceed the budget of a GPU by {short / GIB:.2f} GiB"
@@ -50,8 +50,9 @@ def _queued(best, tried, batch):
     together = (other and other.users.largest_together) or 0
     if batch == 1 or together <= best.rate("decode") or other.users.largest_batch >= batch:
         return ""
-    return (f"; {other.label} takes {other.users.largest_batch:,} of the {batch:,} at once, {together:,.1f} tokens/s "
-            "together, and the others wait")
+    each = "" if best.context_tokens else f" with {many(other.users.context_tokens, 'token')} each"
+    return (f"; {other.label} takes {other.users.largest_batch:,} of the {batch:,} at once{each}, {together:,.1f} "
+            "tokens/s together, and the others wait")
 
 
 def undecided(best, rival, part):

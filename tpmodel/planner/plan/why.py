@@ -8,6 +8,7 @@ from ...formula.vocabulary import NAMES
 from . import assume, drafts, one_pass, overhead, ways
 
 SHOWN = 6  # significant digits
+DECODES = ("decode_tokens_per_s", "confirmed_tokens_per_s", "round_s", "draft_s")
 BLOCK_RULES = "the engine's own block rules: the longest sequence that the pool holds"
 
 
@@ -16,14 +17,15 @@ def why(plan, name):
     behind = overhead.of_plan(plan).behind
     views = [*_views(plan), behind]
     for view in views:
-        if name in NAMES or name in view:
+        if (name in NAMES or name in view) and not (plan.setting.pooling and name in DECODES):
             try:
                 return _document(view.why(name), behind)
             except AttributeError:
                 continue
     known = sorted({held for view in views for held in view.names()})
-    raise inputs.refused("why", name, "it must be a quantity of this plan, such as decode_tokens_per_s, kv_pool_bytes, "
-                         f"prefill_s, or what they rest on: {inputs.nearest(known, name[:60])}")
+    such = "pass_s or kv_pool_bytes" if plan.setting.pooling else "decode_tokens_per_s, kv_pool_bytes, prefill_s"
+    raise inputs.refused("why", name, f"it must be a quantity of this plan, such as {such}, or what they rest on: "
+                         f"{inputs.nearest(known, name[:60])}")
 
 
 def _views(plan):

@@ -115,14 +115,15 @@ def find_config(name):
 def named(text):
     """The key of a shape by key or repository, whatever its case, spaces and hyphens; else the text itself, a path.
 
-    >>> named("Qwen/Qwen3-8B"), named("QWEN3 8b"), named("./mine")
+    >>> named("Qwen/Qwen3-8B"), named("Qwen 3 8B"), named("./mine")
     ('qwen3-8b', 'qwen3-8b', './mine')
     """
     if text in shapes() or inputs.exists(text, "model"):
         return text
     plain = lambda name: "-".join(name.lower().replace("-", " ").replace("_", " ").split())
     known = {plain(name): key for key in shapes() for name in (key, repository(key) or key)}
-    return known.get(plain(text), text)
+    joined = {key.replace("-", ""): key for key in shapes()}
+    return known.get(plain(text), joined.get(plain(text).replace("-", ""), text))
 
 
 @lru_cache(maxsize=None)
