@@ -198,7 +198,8 @@ def which_way():
             "prompt": ("A prompt of {prompt_tokens:0} tokens: ", *against("prompt", 0)),
             "link": "The link moves {link_bytes_per_s/GB:1} GB/s, or {link_bytes_per_s_0/GB:1} to "
                     "{link_bytes_per_s_2/GB:1}."},
-        table=Table("Tokens/s in the middle, and with all terms at their slow and at their fast ends", ("", "one user", "users together", "a prompt"), tuple(
+        table=Table("Tokens/s in the middle, and with all terms at their slow and at their fast ends",
+                    ("", "one user", "users together", "a prompt"), tuple(
             row for way, words in WAYS.items() for row in (
                 (words, *("–" if (way, load) == ("off", "many") else f"{{{way}_{load}_1:{n}}}"
                           for load, n in digits.items())),
