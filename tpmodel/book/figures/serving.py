@@ -90,8 +90,8 @@ def alarm():
         caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
                 "and at the low end. Behind the line the alarm rings.",
         first=6, controls=(
-            slider("measured_tokens_per_s", "Measured, one stream", 1, 400, ARTICLE, "tokens/s", PLANNED),
             *_drafts(NO_DRAFTS),
+            slider("measured_tokens_per_s", "Measured, one stream", 1, 400, ARTICLE, "tokens/s", PLANNED),
             *ends.choices(), gpus(), *_model(NO_DRAFTS), cache_format(NO_CACHE)),
         presets={f"article 1's {ARTICLE} tokens/s, with three drafts": {},
                  AS_COUNTED: {"measured_tokens_per_s": PLANNED, "drafts": "0"}},
