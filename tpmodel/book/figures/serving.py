@@ -87,8 +87,8 @@ def alarm():
     model = (("low", LOW), ("mid", MID), ("high", HIGH))
     return Figure(
         name="alarm", title="Is my speed what it should be?", size=(4.6, 3.2),
-        caption="Top: your measured step. Below: the model's step for this engine and link, in the middle "
-                "and at the low end. Behind the line the alarm rings.",
+        caption="Top: your measured step. Below: the model's step for this card, engine and link, in the "
+                "middle and at the low end. Behind the line the alarm rings.",
         first=6, controls=(
             *_drafts(NO_DRAFTS),
             slider("measured_tokens_per_s", "Measured, one stream", 1, 400, ARTICLE, "tokens/s", PLANNED),
