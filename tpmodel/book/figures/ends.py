@@ -28,21 +28,19 @@ CONSTANTS = SHAPE | {f"mfu_frac_{end}": mfu for end, mfu in zip(ENDS, MFU)}
 GIVEN = ("read_bytes", "state_bytes", "linear_s", "protocol_allreduce_s")
 NAMES = {  # what each sets at both ends and in the middle
     "card": ("card_frac", "clock_hz"), "engine": ("engine_frac", "between_s", "cycles", "draft_gap_s", "swaps"),
-    "link": ("pair_latency_s", "link_latency_s", "bulk_latency_s", "link_bytes_per_s", "shots"),
+    "link": ("pair_latency_s", "link_latency_s", "bulk_latency_s", "link_bytes_per_s"),
     "model": ("mfu_frac",)}
 REACH, WAIT = ("card_frac", "engine_frac"), ("between_s", "cycles", "clock_hz")
 
 
 def allreduce(v, message_bytes):
-    """The time of one: in one shot, at best by the quicker of one and two; by NCCL; or in pairs, at best by NCCL."""
-    one = v(collectives.oneshot_allreduce_s, message_bytes=message_bytes)
-    two = v(collectives.allreduce_s, message_bytes=message_bytes, allreduce_latency_s=2 * v.allreduce_latency_s)
-    own = ops.where(v.shots > 1, ops.minimum(one, two), one)
-    ring = v(collectives.protocol_allreduce_s, message_bytes=message_bytes)
-    pairs = v(collectives.pairs_allreduce_s, message_bytes=message_bytes, exchange_latency_s=v.pair_latency_s,
-              exchanges=ops.where(v.ranks > 4, 3, 2))
-    swapped = ops.where(v.swaps > 1, ops.minimum(pairs, ring), ops.where(v.swaps > 0, pairs, ring))
-    return ops.where(v.shots > 0, own, ops.where(v.ranks > 2, swapped, ring))
+    """The time of one by NCCL, or swapped in pairs."""
+    pairs, times = ops.where(v.ranks > 2, v.swaps, 0), ops.where(v.ranks > 4, 3, 2)
+    start = ops.where(pairs > 0, times * v.pair_latency_s, v.allreduce_latency_s)
+    slower = ops.where(pairs > 0, (v.ranks - 1) / (v.ranks * times), 1)  # as a ring that sends what the swaps send
+    return v(collectives.protocol_allreduce_s, message_bytes=message_bytes, allreduce_latency_s=start,
+             bulk_latency_s=ops.where(pairs > 0, start, v.bulk_latency_s),
+             link_bytes_per_s=slower * v.link_bytes_per_s)
 
 
 RECIPES = PASS | {name: f"{name}_{MIDDLE}" for names in NAMES.values() for name in names} | {
@@ -84,20 +82,18 @@ def _engine(name):
     return {"as_vllm": float(name == "sglang"), **_ended(
         engine_frac=reach, between_s=gap, cycles=[layers * each + states * extra for each, extra in zip(cycles, more)],
         draft_gap_s=assume.draft_gap(name).base_range[::-1],
-        swaps=[2.0 * pairs if end == FAST else pairs for end in ENDS])}
+        swaps=[0.0 if end == FAST else pairs for end in ENDS])}  # at best the engine was built with NCCL
 
 
 def _link(key):
     """Of a pair at each end, and of each hop that more GPUs add, there and back."""
     way = wire.in_step(link(key))
     pair = [wire.numbers(way, 2, end) for end in ENDS]
-    one = wire.protocol(way) == "oneshot"
     return _ended(
         pair_latency_s=[here["allreduce_latency_s"] for here in pair],
         link_latency_s=[(wire.latency(way, 3, end) - pair[end]["allreduce_latency_s"]) / 2 for end in ENDS],
         bulk_latency_s=[here["bulk_latency_s"] for here in pair],
-        link_bytes_per_s=[here["link_bytes_per_s"] for here in pair],
-        shots=[2.0 * one if end == FAST else 1.0 * one for end in ENDS])
+        link_bytes_per_s=[here["link_bytes_per_s"] for here in pair])
 
 
 def _options(keys, made, number):
