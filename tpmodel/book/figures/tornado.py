@@ -33,9 +33,9 @@ RATES = {  # key -> words, both ends, the input as the table prints it, its kind
     "link": ("bandwidth of the link", _alone("link_bytes_per_s"), "{link_bytes_per_s/GB:1} GB/s", "community")}
 ROOM = {
     "build": ("size of the build", _held("weights_bytes", *SIZES[::-1]), "{weights_bytes/GB:1} GB", "estimate"),
-    "overhead": ("graphs, activations, buffers", _held("overhead_bytes", *OVERHEAD.base_range[::-2]),
+    "overhead": ("graphs and buffers", _held("overhead_bytes", *OVERHEAD.base_range[::-2]),
                  "{overhead_bytes/GIB:1} GiB", OVERHEAD.kind),
-    "share": ("share that the engine takes", _held("utilisation_frac", 0.9, 0.95), "{utilisation_frac:2}", "choice"),
+    "share": ("the engine's share", _held("utilisation_frac", 0.9, 0.95), "{utilisation_frac:2}", "choice"),
     "card": ("memory of the card", _held("vram_bytes", GPU.reported_bytes, GPU.vram_bytes),
              "{vram_bytes/GIB:2} GiB", GPU.numbers["reported_bytes"].kind)}
 
@@ -90,7 +90,7 @@ def _tornado(inputs, answer, decimals, most, unit, recipes, **more):
 def rate_tornado():
     """What each uncertain input does to the rate of one stream, live."""
     return _tornado(
-        RATES, "decode_tokens_per_s", 1, 70, "tokens/s", ends.RECIPES, name="rate-tornado",
+        RATES, "decode_tokens_per_s", 1, 85, "tokens/s", ends.RECIPES, name="rate-tornado",
         title="Which input moves the speed?",
         caption="Each input alone at both ends of its source's range, the rest in the middle. "
                 "The longest bar stands on top.",
@@ -102,7 +102,7 @@ def rate_tornado():
 def room_tornado():
     """The same for the tokens of cache that fit, by division."""
     return _tornado(
-        ROOM, "pool_tokens", 0, 90, "tokens", {}, name="room-tornado", title="Which input moves the context?",
+        ROOM, "pool_tokens", 0, 110, "tokens", {}, name="room-tornado", title="Which input moves the context?",
         caption="The same for the tokens of cache that fit, from article 1's setting, by division.",
         controls=(cache_format(), gpus(2, 4, 8)),
         constants={name: SHAPE[name] for name in ("full_layers", "kv_heads", "head_elements")} | {

@@ -97,8 +97,8 @@ def why_lower():
     lost = [f"lost_{i}" for i in range(1, len(TIMES))]
     return Figure(
         name="why-lower", title="Why is mine lower?", size=(4.6, 3.6),
-        caption="One user, one token: from the bound of your cards' memory bandwidth, each term takes its part, down "
-                "to the model and to what people measured. Numbers: tokens/s.",
+        caption="One user, one token, in tokens/s: from the bound of your cards' memory bandwidth each term takes its "
+                "part, down to the model and to what people measured. A run whose link nobody told stands with each.",
         controls=(*ends.choices(), gpus(*RANKS), *ends.loads(), cache_format(NO_CACHE)),
         constants=ends.CONSTANTS | {"tokens": 1}, sources=sources(ends.SHAPE, MODEL), given=ends.GIVEN,
         recipes=ends.RECIPES | {
