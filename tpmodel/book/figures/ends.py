@@ -16,8 +16,7 @@ CARDS = ("rtx-3060-12gb", "rtx-3090", "rtx-4060-ti-16gb", "rtx-4070-ti-super", "
 ENGINES = {"vLLM": assume.ENGINE, "SGLang": "sglang", "llama.cpp": "llama.cpp", "NInfer": "ninfer",
            "another": "another"}
 TRANSPORTS = {"NCCL through host memory": "shm", "not known": "pcie-unknown", "copies staged in host memory": "staged",
-              "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8",
-              "one-shot kernel, peer access, PCIe 5.0 x8": "oneshot-pcie5-x8", "NVLink": "nvlink-h200"}
+              "mailbox in host memory": "mailbox", "peer access, PCIe 5.0 x8": "p2p-pcie5-x8", "NVLink": "nvlink-h200"}
 ENDS = (SLOW, MIDDLE, FAST)
 SHAPE = {name: CONFIG.numbers[name]
          for name in ("layers", "full_layers", "hidden", "heads", "kv_heads", "head_elements", "element_bytes")}

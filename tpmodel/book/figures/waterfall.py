@@ -22,7 +22,7 @@ STEPS = {  # words -> color, the time with this term and all before it, where th
 TIMES = ("bound_s", *(time for _, time, _ in STEPS.values()))
 ALIKE_FRAC, ALIKE_TOKENS = 0.15, 32768  # a run counts where its build and its context are near yours
 NOWHERE = -1e3
-LINKS = dict(zip(ends.TRANSPORTS, ("shm", "pcie-unknown", "staged", "mailbox", "p2p", "p2p-oneshot", "nvlink")))
+LINKS = dict(zip(ends.TRANSPORTS, ("shm", "pcie-unknown", "staged", "mailbox", "p2p", "nvlink")))
 RANKS = (1, 2, 4)
 
 
