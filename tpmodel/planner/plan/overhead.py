@@ -56,10 +56,12 @@ def stage_layers(config, placement):
 
 def overheads(config, placement, setting, orders):
     """The Overhead of each GPU of a placement; `orders` are the Layers that each holds."""
-    count = len(placement.layers)
-    found = []
+    count, known, found = len(placement.layers), {}, []
     for gpu, (card, order) in enumerate(zip(placement.cards, orders)):
         at = placement.stage(gpu)
-        stage = Stage(tuple(order), at == 0, at == count - 1, placement.ranks)
-        found.append(of(config, card, setting, stage, count * placement.ranks))
+        alike = f"{card.key} {at}"  # cards of one kind that share a stage
+        if alike not in known:
+            stage = Stage(tuple(order), at == 0, at == count - 1, placement.ranks)
+            known[alike] = of(config, card, setting, stage, count * placement.ranks)
+        found.append(known[alike])
     return found
