@@ -2,8 +2,9 @@
 
 The house. A room imports from rooms on its right and in wings below, never the other way:
 
-    tools    : cli embed measure                          the command line; what runs on the reader's own machine
-    book     : pages figures live                         tables, told numbers; a figure each question; what draws it
+    tools    : cli address embed measure                  the command line; what runs on the reader's own machine
+    book     : pages figures yours carry live             tables, told numbers; a figure each question; the page of the
+                                                          planner; what carries it to a page; what draws a figure
     planner  : evidence plan engine shapes                what others measured; ways to split; vLLM; any config.json
     science  : ranks formulas catalog formula inputs      the executed proof; arithmetic; sourced numbers
 

@@ -13,7 +13,7 @@ MOST_NESTED = 16  # times that a name may be asked for while it is being found, 
 
 
 @cache
-def _formulas():
+def formulas():
     """Every formula by name, all modules loaded, so that no answer depends on what was imported."""
     for module in MODULES:
         import_module(f"{__package__.rpartition('.')[0]}.formulas.{module}")
@@ -22,7 +22,7 @@ def _formulas():
 
 def formula_of(name):
     """The formula that gives the quantity `name`, or None."""
-    return _formulas().get(name) if name in NAMES else None
+    return formulas().get(name) if name in NAMES else None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import partial
 
 from .. import __version__, inputs
 from ..planner.plan import command as plan
+from . import address
 from .embed import embed, embed_diff
 from .measure import command as measuring
 
@@ -128,6 +129,7 @@ def parser():
     add("--by", choices=("source", "engine", "link", "host", "ranks", "kind"),
         help="print the summary of each group, too")
     plan.add_arguments(new("plan", plan.run, "memory, context, speed and the vllm serve line"))
+    address.add_arguments(new("link", address.run, "the address of the book's page that asks the same as plan"))
     embed.add_arguments(new("embed", embed.run, "documents to vectors with vLLM, on two GPUs or with offload"))
     add = new("embed-diff", embed_diff.run, "how far two results of embed are apart").add_argument
     add("first", help=".npy file")
@@ -145,7 +147,7 @@ def parser():
     add("--name", help="key of the entry (default: measured-link, or the card's name)")
     add("--util", type=float, help="gpu_memory_utilization, where the log does not tell it")
     for name, command in commands.choices.items():
-        if name not in ("plan", "measure"):  # which have added theirs
+        if name not in ("plan", "link", "measure"):  # which have added theirs
             command.add_argument("--json", action="store_true", help="print JSON")
     return top
 

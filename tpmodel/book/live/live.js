@@ -66,6 +66,7 @@
     dialog.onkeydown = event => { if (event.key === "Escape") dialog.close(); };
     dialog.showModal();
   }
+  window.tpWhy = explain;
 
   const NUMBER = /^\d{1,15}(\.\d{1,9})?$/;
   const GROUPED = /^\d{1,3}(,\d{3})+(\.\d+)?$/;  // as the page itself prints numbers

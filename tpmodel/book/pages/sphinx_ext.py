@@ -7,11 +7,13 @@ import shutil
 from pathlib import Path
 
 from docutils import nodes
+from docutils.parsers.rst import Directive
 from myst_nb.ext.glue.crossref import PendingGlueReference, read_glue_cache
 from myst_nb.ext.glue.roles import PasteTextRole
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from ..live.figure import PAGE_VARIABLE
+from ..yours import page as yours
 from .at import At
 from .glossary import Vocabulary
 from .legend import legend
@@ -52,6 +54,7 @@ def outdated(app, env, added, changed, removed):
 def end(app, error):
     """Only after a build without a warning the next one may leave pages as they are."""
     if error is None:
+        (Path(app.outdir) / "_static" / yours.SCRIPT).write_text(yours.script(), encoding="utf-8")
         finish(Path(app.outdir))
     if error is None and not app._warncount:
         (Path(app.outdir).parent / CLEAN).write_text(app.tpmodel_now)
@@ -69,6 +72,14 @@ class Number(PasteTextRole):
 def kind(name, rawtext, text, lineno, inliner, options=None, content=()):
     """{kind}`computed`: the kind of a number as a small mark."""
     return [nodes.inline(rawtext, text, classes=["tp-kind", "tp-" + text.split(",")[0].split()[0]])], []
+
+
+class Yours(Directive):
+    """{yours}: the fields of the planner and its answer."""
+
+    def run(self):
+        """The raw HTML."""
+        return [nodes.raw("", yours.fragment(), format="html")]
 
 
 class GluedMath(SphinxPostTransform):
@@ -117,6 +128,7 @@ def setup(app):
     os.environ[PAGE_VARIABLE] = "page"
     app.add_post_transform(GluedMath)
     app.add_role("n", Number())
+    app.add_directive("yours", Yours)
     app.add_role("kind", kind)
     app.add_role("at", At())
     app.add_directive("vocabulary", Vocabulary)

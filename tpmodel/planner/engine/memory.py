@@ -3,11 +3,12 @@
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from itertools import accumulate, groupby
 
 from ...formula.units import DTYPE_BYTES
 from ...formulas import blocks as rules
-from .versions import Refused
+from .versions import Refused, Setting
 
 RECORD_BYTES = {"fp8_ds_mla": 656}
 KV_SCALE_BYTES = {"int8_per_token_head": 8, "fp8_per_token_head": 8}
@@ -143,38 +144,69 @@ def group_blocks(layer, block, context_tokens, setting):
     return rules.full_blocks(context_tokens, block)
 
 
-def plan(order, setting, kv_pool_bytes):
-    """vLLM's plan for layers in `order` (a tuple of Layers) and `kv_pool_bytes` on every GPU."""
+@dataclass(frozen=True)
+class Layout:
+    """What a pool is cut into, whatever its size: the groups, of each stage the bytes that a block takes of it."""
+
+    setting: Setting
+    groups: tuple
+    held: tuple  # of each stage the pages of each group
+    sizes: tuple
+    block_tokens: float
+    padding: float
+
+    @cached_property
+    def alike(self):
+        """How many groups are alike: ((layer, tokens of a block), number) of each kind."""
+        return tuple(Counter((group[0].layer, group[0].block_tokens) for group in self.groups).items())
+
+    def blocks(self, tokens):
+        """Blocks of one sequence."""
+        return sum(n * group_blocks(*kind, tokens, self.setting) for kind, n in self.alike)
+
+    def needs(self, tokens):
+        """Bytes of one sequence."""
+        if self.setting.rules.grouped:
+            return rules.needed_bytes(self.blocks(tokens), max(self.sizes))
+        of_page = lambda p: group_blocks(p.layer, p.block_tokens, tokens, self.setting) * p.page_bytes
+        return max(sum(of_page(p) for group in stage for p in group) for stage in self.held)
+
+
+@lru_cache(maxsize=512)
+def layout(order, setting):
+    """The Layout of layers in `order` (a tuple of Layers)."""
     stages = setting.stages or (len(order),)
+    named = ",".join(map(str, stages))
     if sum(stages) != len(order):
-        raise ValueError(f"stages = {stages} is not accepted: they must add up to {len(order)} layers")
+        raise ValueError(f"stages = {named} is not accepted: they must add up to {len(order)} layers")
     setting = resolved(order, setting)
     full = next((layer for layer in order if layer.kind in FULL), order[-1])
     drafting = setting.draft_layers if setting.drafts else 0
     order, stages = order + (full,) * drafting, stages[:-1] + (stages[-1] + drafting,)
     pages, padding = paged(order, setting)
-    longest = setting.context_tokens
-    if not pages:
-        return Pool(0, 0, 0, 0, 0, 1, 0, 0, 0, longest, True, 0.0)
-    groups = grouped(pages, setting)
+    groups = grouped(pages, setting) if pages else []
     ends = list(accumulate(stages))
     spans = [(0, len(order))] if setting.rules.whole_model else list(zip([0, *ends], ends))
     held = [[[p for p in group if lo <= p.index < hi] for group in groups] for lo, hi in spans]
-    sizes = [max(sum(p.page_bytes for p in group) for group in stage) for stage in held]
-    if min(sizes) == 0:
-        raise Refused(f"stages = {stages} is not accepted: a stage without any cached layer stops vLLM")
-    alike = Counter((g[0].layer, g[0].block_tokens) for g in groups)
-    blocks = lambda tokens: sum(n * group_blocks(*kind, tokens, setting) for kind, n in alike.items())
-    needs = lambda tokens: rules.needed_bytes(blocks(tokens), max(sizes))
-    if not setting.rules.grouped:
-        of_page = lambda p, tokens: group_blocks(p.layer, p.block_tokens, tokens, setting) * p.page_bytes
-        needs = lambda tokens: max(sum(of_page(p, tokens) for group in stage for p in group) for stage in held)
-    request, need, room = blocks(longest), needs(longest), kv_pool_bytes - setting.rules.null_blocks * max(sizes)
+    sizes = [max((sum(p.page_bytes for p in group) for group in stage), default=0) for stage in held]
+    if pages and min(sizes) == 0:
+        raise Refused(f"stages = {named} is not accepted: a stage without any cached layer stops vLLM")
+    return Layout(setting, tuple(groups), tuple(held), tuple(sizes), pages[0].block_tokens if pages else 0, padding)
+
+
+def plan(order, setting, kv_pool_bytes):
+    """vLLM's plan for layers in `order` (a tuple of Layers) and `kv_pool_bytes` on every GPU."""
+    cut, longest = layout(order, setting), setting.context_tokens
+    groups, sizes = cut.groups, cut.sizes
+    if not groups:
+        return Pool(0, 0, 0, 0, 0, 1, 0, 0, 0, longest, True, 0.0)
+    request, need = cut.blocks(longest), cut.needs(longest)
+    room = kv_pool_bytes - setting.rules.null_blocks * max(sizes)
     pool = min(rules.pool_blocks(kv_pool_bytes, size) for size in sizes)
-    fitting = longest if need <= room else bisect_right(range(1, longest + 1), room, key=needs)
+    fitting = longest if need <= room else bisect_right(range(1, longest + 1), room, key=cut.needs)
     whole_blocks = pool // len(groups) * min(g[0].block_tokens for g in groups)
-    return Pool(len(groups), pages[0].block_tokens, max(sizes), request, need, pool, rules.concurrency(pool, request),
-                rules.printed_tokens(pool, request, longest), whole_blocks, fitting, need <= room, padding)
+    return Pool(len(groups), cut.block_tokens, max(sizes), request, need, pool, rules.concurrency(pool, request),
+                rules.printed_tokens(pool, request, longest), whole_blocks, fitting, need <= room, cut.padding)
 
 
 def plan_model(config, setting, kv_pool_bytes):

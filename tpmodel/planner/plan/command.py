@@ -12,17 +12,10 @@ from . import places
 def run(args):
     """Memory, context and speed of a model on GPUs, for one way to split it or the best of all,
     and the line that serves it."""
-    from ..shapes.models import named
-    from .plan import make
-    from .values import Ask
+    from .plan import whole
     from .why import lines, why
 
-    written = {name: getattr(args, name) and getattr(args, name).lower() for name in ("kv_dtype", "quant", "parallel")}
-    asked = vars(args) | written | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
-                          "layers": None if args.layers is None else inputs.layers(args.layers)}
-    if args.link is not None and len(asked["gpus"]) == 1:
-        raise inputs.refused("link", args.link, "it must be given with two GPUs or more")
-    made = make(Ask(**{field.name: asked[field.name] for field in fields(Ask)}))
+    made = whole(asked(args))
     found = made.document()
     if args.why is not None:
         found["why"] = why(made, args.why)
@@ -31,6 +24,19 @@ def run(args):
     else:
         print(lines(found["why"]) if args.why is not None else "\n".join(_lines(found, args, made)))
     return 0
+
+
+def asked(args):
+    """The Ask of the flags as they were read."""
+    from ..shapes.models import named
+    from .values import Ask
+
+    written = {name: getattr(args, name) and getattr(args, name).lower() for name in ("kv_dtype", "quant", "parallel")}
+    told = vars(args) | written | {"model": named(args.model), "gpus": tuple(inputs.counted(args.gpu or ())),
+                         "layers": None if args.layers is None else inputs.layers(args.layers)}
+    if args.link is not None and len(told["gpus"]) == 1:
+        raise inputs.refused("link", args.link, "it must be given with two GPUs or more")
+    return Ask(**{field.name: told[field.name] for field in fields(Ask)})
 
 
 def _lines(found, args, made):
@@ -43,12 +49,8 @@ def _lines(found, args, made):
                "left for the cache {kv_pool} GiB".format(**gpu, **gib))
         yield from map(_part, gpu["parts"] if args.explain and gpu["parts"] not in told else ())
         told.append(gpu["parts"])
-    log, gib = found["log"], lambda sizes: " / ".join(f"{size / 2**30:.2f}" for size in dict.fromkeys(sizes))
     if found["command"]:
-        yield (f"  vLLM's log: Model loading took {gib(log['model_loading_bytes'])} GiB; "
-               f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
-               f"GPU KV cache size {many(log['kv_cache_tokens'], 'token')} ({many(log['num_blocks'], 'block')}), "
-               f"maximum concurrency for {many(log['max_model_len'], 'token')} {log['max_concurrency']:.2f}x")
+        yield f"  vLLM's log: {logged(found['log'])}"
     prompts = "documents" if found["runner"] == "pooling" else "prefill of one prompt"
     together = f" of {args.batch} sequences together" if args.batch > 1 else ""
     prompt = many((found["prefill"] or {}).get("prompt_tokens", 0), "token")
@@ -90,6 +92,15 @@ def _links(found, args, made):
         boarded = found["link"] == places.board(made.machine.cards)
         yield ("  it is that of the board or cable such cards come with; where they sit in slots, say --link shm or p2p"
                if boarded else "  what the cards sit in narrows the ranges: --host and --slot say it")
+
+
+def logged(log):
+    """What vLLM will print, in its own words."""
+    gib = lambda sizes: " / ".join(f"{size / 2**30:.2f}" for size in dict.fromkeys(sizes))
+    return (f"Model loading took {gib(log['model_loading_bytes'])} GiB; "
+            f"KV cache memory {gib(log['available_bytes'])} GiB, CUDA graphs {gib(log['graph_bytes'])} GiB; "
+            f"GPU KV cache size {many(log['kv_cache_tokens'], 'token')} ({many(log['num_blocks'], 'block')}), "
+            f"maximum concurrency for {many(log['max_model_len'], 'token')} {log['max_concurrency']:.2f}x")
 
 
 def _part(row):

@@ -3,7 +3,6 @@
 import json
 import math
 import shlex
-from decimal import ROUND_FLOOR, Context
 
 from ...formula.units import GIB
 from ..engine.architectures import pools
@@ -15,12 +14,12 @@ CACHE_FLAGS = {"bf16": "bfloat16", "fp16": "float16"}  # vLLM's own words
 
 
 def share(frac):
-    """A fraction of the memory with six digits, never more than it is.
+    """A fraction of the memory with six decimals, never more than it is.
 
     >>> share(0.92), share(0.9239999999)
     ('0.92', '0.923999')
     """
-    return f"{Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(frac)).normalize():f}"
+    return f"{math.floor(round(frac * 1e6, 6)) / 1e6:g}"
 
 
 def copies(placed, config):

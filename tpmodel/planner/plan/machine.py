@@ -78,7 +78,8 @@ def meant(ask, cards):
     """Which card a name was taken for that several have: a sentence for each, or none."""
     said = []
     for name, card in dict(zip(ask.gpus, cards)).items():
-        others = namesakes(name, card) if gpus().get(card.key) is card else []  # not of the user's own catalog
+        asked = name not in gpus() and card.key in gpus()  # not by its key, nor of the user's own catalog
+        others = namesakes(name, card) if asked else []
         said += [f"{card.key} is taken, {card.name}: there is also {', '.join(others)}"] if others else []
     return said
 

@@ -198,7 +198,8 @@ def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
     unhidden = assume.of_card(card, "unhidden_frac")
     link = wire.of_engine(link, assume.engine(engine)[-1].said.get("allreduce"), ranks)
     held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
-    held, numbers["unhidden_frac"] = held | {"unhidden_frac": unhidden.base_range[2 - end]}, unhidden
+    held |= {"unhidden_frac": unhidden.base_range[2 - end]}
+    numbers["unhidden_frac"] = unhidden
     v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},
              recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
     if wire.protocol(link) == "ring":  # a formula gives it

@@ -20,11 +20,17 @@ def plan(model, gpus, *more, **fields):
     >>> plan("qwen3-8b", ["h200"])["split"]["kind"]
     'one'
     """
-    return make(Ask(model, tuple(gpus), *more, **fields)).document()
+    return whole(Ask(model, tuple(gpus), *more, **fields)).document()
+
+
+def whole(ask):
+    """The Plan for what was asked; where the link was not said, with the same over peer access."""
+    made = make(ask)
+    return replace(made, with_peer_access=peers(made))
 
 
 def make(ask):
-    """The Plan for what was asked."""
+    """The Plan over the link that was said, or through host memory."""
     check(ask)
     rig, config, setting, tried, refused = _tried(ask)
     ask = replace(ask, goal="prefill") if setting.pooling else ask
@@ -53,15 +59,13 @@ def make(ask):
         words += (f"; {other.name} counts its memory by rules of its own: memory and context are those of "
                   f"{assume.ENGINE}, and there is no line for it.")
     command = line.command(build.named(ask), best, ask, config, setting.kv_dtype) if best.fits and not other else ""
-    asks = ask.link is None and len(rig.cards) > 1 and not line.elsewhere(rig.cards)
-    peer = _with_peer_access(ask, rig) if asks else None
-    return Plan(ask, config, setting, rig, best, tuple(tried), tuple(refused), met, words, command,
-                tuple(said + cards + notes), rival, peer, tuple(cards + (notes if command else [])))
+    return Plan(ask, config, setting, rig, best, tuple(tried), refused, met, words, command,
+                tuple(said + cards + notes), rival, None, tuple(cards + (notes if command else [])))
 
 
 def _tried(ask):
-    """(machine, shape, setting, every way to split that the engine does not refuse, why it refuses the others)."""
-    rig, (config, setting), tried, refused = machine(ask), model(ask), [], {}
+    """(machine, shape, setting, every way to split that the engine takes, {why not: a way that it refuses})."""
+    rig, (config, setting), tried, refused, errors = machine(ask), model(ask), [], {}, []
     used, _ = placement.budgets(rig.cards, ask.util, rig.reserves_bytes, 1)
     starts.check_free(rig.cards, rig.reserves_bytes, used, 1, setting.rules)  # of each alone
     asked = [(ask.parallel, ask.layers)] if ask.parallel != "auto" else ways.candidates(config, rig, setting, ask)
@@ -71,8 +75,9 @@ def _tried(ask):
         except Refused as error:
             if ask.parallel != "auto":
                 raise
-            refused[str(error)] = error
-    stopped = [error for error in refused.values() if isinstance(error, TooMany)]
+            refused.setdefault(str(error), kind)
+            errors.append(error)
+    stopped = [error for error in errors if isinstance(error, TooMany)]
     if stopped and not any(way.fits for way in tried):
         raise max(stopped, key=lambda error: error.blocks)
     if not tried:
@@ -99,13 +104,16 @@ def _hint(ask, rig):
     return ""
 
 
-def _with_peer_access(ask, rig):
-    """The same question over peer access, and how to know which it is; None where that is what was planned, where the
-    host has none, and where the cards' slots are not known."""
+def peers(made):
+    """The same question over peer access, and how to know which it is; None where the link was said or is that one,
+    where one GPU, the host or no CUDA has none, and where the cards' slots are not known."""
+    ask, rig = made.ask, made.machine
+    if ask.link is not None or len(rig.cards) == 1 or line.elsewhere(rig.cards):
+        return None
     name, bridge = places.peer(rig.cards), places.own(rig.cards, "nvlink")
     slots = all("pcie_lanes" in card.numbers for card in rig.cards)
-    peers = places.place(ask.host, ask.slot, rig.cards).peers
-    if name == rig.link.key or not peers or name == "p2p" and not slots:
+    here = places.place(ask.host, ask.slot, rig.cards).peers
+    if name == rig.link.key or not here or name == "p2p" and not slots:
         return None
     known = ["`nvidia-smi topo -p2p r` says OK where the driver allows peer access",
              "`NCCL_DEBUG=INFO` prints via P2P where NCCL uses it, via SHM where not",

@@ -134,7 +134,7 @@ class Plan:
     machine: Machine
     best: Way
     tried: tuple
-    refused: tuple
+    refused: dict  # why not: the way that would be refused
     crossover: dict
     verdict: str
     command: str

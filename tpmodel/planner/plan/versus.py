@@ -55,7 +55,7 @@ def compare(a, b):
     ends, shared = range(len(ENDS)), _kind(a.link) == _kind(b.link)
     first, second = _seconds(a), _seconds(b)
     found = {(i, j, cards, wait): b_s / a_s * a.tokens / b.tokens
-             for i, j, cards, wait in product(ends, repeat=4) if i == j or not shared
+             for i, j, cards, wait in product(ends, ends, ends, ends) if i == j or not shared
              for a_s, b_s in [(first[i, cards, wait], second[j, cards, wait])]}
     places = {"link": (0, 1), "cards": (2,), "wait": (3,)}
 
@@ -82,6 +82,6 @@ def _seconds(arm):
             terms = one_pass.terms(arm.config, arm.placement, link, job)
             waits = terms.pop(WAIT, (0,) * len(ENDS))
             work.append((times, [sum(seconds[end] for seconds in terms.values()) for end in ends], waits))
-        for cards, wait in product(ends, repeat=2):
+        for cards, wait in product(ends, ends):
             found[at, cards, wait] = sum(times * (busy[cards] + waits[wait]) for times, busy, waits in work)
     return found

@@ -1,0 +1,72 @@
+/* The fields of the page, its answer and its address. */
+const root = document.getElementById("yours"), form = root.querySelector("form"), note = root.querySelector(".tp-note[role]");
+const out = root.querySelector(".tp-answer"), beside = root.querySelector(".tp-peer"), link = root.querySelector(".tp-link");
+const inputs = [...form.elements].filter(one => one.name), starts = inputs.map(one => one.value);
+const changed = () => inputs.filter((one, i) => one.value !== starts[i]);
+const restore = () => inputs.forEach((one, i) => { one.value = starts[i]; });
+let waiting, shown = $dict();
+
+/* A word about one field stands at it, any other above the answer. */
+function say(text, name) {
+  note.textContent = text;
+  if (name) form.elements[name].closest("details")?.setAttribute("open", "");
+  (name ? form.elements[name].closest(".tp-control") : form).append(note);
+}
+
+/* The answer to what the fields say; where it is refused, the refusal, and the answer before stays. */
+function show() {
+  clearTimeout(waiting);
+  $forget();
+  try {
+    const asked = $dict(inputs.map(one => [one.name, carried.plain(one.value)]));
+    out.innerHTML = carried.answer(asked);
+    shown = asked;
+    waiting = setTimeout(() => { beside.innerHTML = carried.peers(asked); }, 30);  // after the answer is painted
+    say("");
+    return "";
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    say(error.message, carried.fieldOf(error.message));
+    return error.message;
+  }
+}
+
+function remember() {
+  const pairs = changed().map(one => `yours.${one.name}=${encodeURIComponent(one.value)}`).join("&");
+  history.replaceState(null, "", pairs ? "#" + pairs : location.pathname + location.search);
+  link.href = "#" + (pairs || "yours");
+}
+
+/* A link's setting: all of it is right, or the start is shown and a note says why. Other links leave the page alone. */
+function readHash() {
+  const mine = location.hash.slice(1).split("&").filter(pair => pair.startsWith("yours."));
+  if (!mine.length) return;
+  let wrong;
+  restore();
+  try {
+    for (const pair of mine) {
+      const [name, text = ""] = pair.slice(6).split("=").map(decodeURIComponent);
+      carried.check($dict([[name, carried.plain(text)]]));
+      form.elements[name].value = text;
+    }
+    wrong = show();
+  } catch (error) { wrong = error instanceof URIError ? "the link cannot be read" : error.message; }
+  for (const one of changed()) one.closest("details")?.setAttribute("open", "");
+  if (!wrong) return;
+  restore();
+  show();
+  say(`${wrong}. The start is shown.`, carried.fieldOf(wrong));
+}
+
+form.addEventListener("input", show);
+form.addEventListener("change", () => { show(); remember(); });
+form.addEventListener("reset", event => { event.preventDefault(); restore(); show(); remember(); });
+root.addEventListener("click", event => {
+  const { target } = event, copied = target.closest("[data-copy]"), number = target.closest("[data-name]");
+  if (copied) navigator.clipboard?.writeText(copied.previousSibling.textContent).then(() => { copied.textContent = "Copied"; });
+  if (number) window.tpWhy(number.textContent, ...carried.reasons(shown, number.dataset.name));
+  if (target === link) { event.preventDefault(); navigator.clipboard?.writeText(link.href).then(() => say("The link is copied.")); }
+});
+window.addEventListener("hashchange", readHash);
+readHash();
+window.tpYours = { ...carried, dict: $dict, plain: $plain, fmt: $fmt };
