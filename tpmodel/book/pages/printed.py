@@ -61,18 +61,22 @@ def log_table(case):
     return Words(f"{line.text('model')}: {line.text('source')}", ("the log says", "ours", "range"), (given, *said))
 
 
+def _known(one):
+    """What is known of a row, and its source, as one text."""
+    return ": ".join(filter(None, (one.note, one.source)))
+
+
 def loads_table():
     """Weights as loaded of builds that public logs name, beside ours."""
     cells = lambda one: (one.model, f"{one.printed_gib:.2f}", f"{one.ours_gib:.2f}", f"{100 * one.error:+.1f}",
-                         one.note, one.source)
-    head = "model", "loaded, GiB a GPU", "ours", "off by, %", "what is known", "source"
+                         _known(one))
+    head = "model", "GiB a GPU", "ours", "off by, %", "what is known, and source"
     return Words("Weights as vLLM loaded them", head, tuple(map(cells, loads())), numbers=(1, 2, 3))
 
 
 def starts_table():
     """Starts of vLLM whose pool was printed: by article 1's 1.2 GiB, by the parts, and without the row's own source."""
     cells = lambda one: (one.model, f"{one.measured_gib:.2f}", f"{one.before_gib:.2f}", f"{one.parts_gib:.2f}",
-                         "{:.2f} to {:.2f}".format(*one.range_gib), f"{one.left_out_gib:.2f}", one.note, one.source)
-    head = ("model", "pool printed, GiB", "by 1.2 GiB", "by the parts", "range", "its source left out",
-            "what is known", "source")
+                         "{:.2f} to {:.2f}".format(*one.range_gib), f"{one.left_out_gib:.2f}", _known(one))
+    head = ("model", "pool, GiB", "by 1.2 GiB", "by the parts", "range", "source left out", "what is known, and source")
     return Words("Pools of public starts", head, tuple(map(cells, starts())), numbers=(1, 2, 3, 5))
