@@ -72,6 +72,8 @@ def test_a_card_that_adds_at_half_the_rate_reaches_it_nearly_whole():
         assert reach("rtx-5090", kernel) > reach("l40s", kernel), kernel
     assert reach("rtx-5090", "fp4") == reach("b200", "fp4"), "FP4 has no such half"
     assert reach("h200", "bf16") == 0.722, "what was measured on a card counts first"
+    keeps = [[assume.grouped(gpu(key), kernel, 1) for kernel in ("fp4", "marlin")] for key in ("rtx-5090", "b200")]
+    assert keeps == [[0.2, 1], [1, 1]], "of experts in FP4 such a card multiplies a fifth as fast"
 
 
 def test_a_link_that_is_not_said_is_a_plans_too_and_holds_every_transport():
@@ -94,7 +96,7 @@ def test_a_prompt_that_meets_a_full_cache_says_so():
 
 
 def test_the_table_of_rows_left_out_is_what_its_script_makes_of_the_rows():
-    """The catalog's numbers lie among what the fits choose, but for vLLM's part of the bandwidth; fits do no better."""
+    """The catalog's numbers lie among what the fits choose, or within 3 % of it."""
     script = runpy.run_path(str(ROOT / "benchmarks" / "left_out.py"))
     lines, chosen = script["tables"]()
     with open(script["FILE"], encoding="utf-8", newline="") as file:
@@ -103,5 +105,5 @@ def test_the_table_of_rows_left_out_is_what_its_script_makes_of_the_rows():
     whole = {line["kind"]: line for line in stored if line["source"] == "all"}
     assert float(whole["prefill"]["left_out_frac"]) < 0.25 and float(whole["decode"]["left_out_frac"]) < 0.15
     assert all(float(line["off_frac"]) <= float(line["left_out_frac"]) for line in whole.values())
-    outside = {name for _, name, catalog, _, least, most in chosen if not 0.99 * least <= catalog <= 1.01 * most}
-    assert outside == {"card.achieved_frac"}
+    outside = {name for _, name, catalog, _, least, most in chosen if not 0.97 * least <= catalog <= 1.03 * most}
+    assert not outside

@@ -128,9 +128,19 @@ def mfu_number(card, kernel, model=""):
     >>> [mfu_number(gpu(key), "marlin").value for key in ("a100-80gb", "rtx-3090")]
     [0.7, 0.88]
     """
+    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, *_kinds(card, kernel))
+
+
+def _kinds(card, kernel):
+    """The entries of a kernel, on such a card first."""
     kinds = [entry for entry in assumptions().values() if entry.said.get("of") == kernel
              and entry.said.get("adds") == adds(card)]
-    return number("mfu_frac", models().get(model), card if kernel == kernels.PLAIN else None, *kinds, assumed(kernel))
+    return kinds + [assumed(kernel)]
+
+
+def grouped(card, kernel, end):
+    """What a kernel keeps of its rate where it multiplies all experts at once."""
+    return number("grouped_frac", *_kinds(card, kernel), assumed("experts")).base_range[end]
 
 
 def host_bytes_per_s(card, end):

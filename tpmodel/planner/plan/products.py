@@ -24,8 +24,8 @@ class Work:
     floor_s: float
 
 
-def work(config, card, share, ranks, job, kept, end):
-    """The Work of a share of all layers, of whose weights the GPU holds a part `kept` itself."""
+def work(config, card, share, ranks, job, held, end):
+    """The Work of a share of all layers, of whose weights the GPU holds a part `held` itself."""
     dense = sparse = read = 0
     for module in config.modules:
         if module.name not in UNSPLIT and module.parameters * module.read:
@@ -33,10 +33,12 @@ def work(config, card, share, ranks, job, kept, end):
             tokens = expert_tokens(job.tokens, module.read, end) if drawn else job.tokens
             asked = job.setting.kernels if module.bits < PLAIN_BITS else ()
             met = asked[end] if asked else [kernels.decide(job.engine, module.format, card).kernel]
-            times = [multiply_s(card, one, module.parameters, tokens * share, ranks, end, config.name) for one in met]
+            keeps = [assume.grouped(card, one, end) if drawn else 1 for one in met]
+            times = [multiply_s(card, one, module.parameters, tokens * share, ranks, end, config.name) / kept
+                     for one, kept in zip(met, keeps)]
             seconds = sum(times) / len(times)
             dense, sparse = (dense, sparse + seconds) if drawn else (dense + seconds, sparse)
-            read += touched(module, job.tokens) * share * kept / ranks if drawn else 0
+            read += touched(module, job.tokens) * share * held / ranks if drawn else 0
     layers = share * len(config.order)
     experts_s = roof_s(card, read, sparse, end, job.engine) + layers * ROUTING_S[2 - end] if read else 0
     return Work(dense, experts_s, read, floor_s(card, PRODUCTS * layers, end))
