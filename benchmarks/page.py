@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlparse
 from playwright.sync_api import sync_playwright
 
 from tpmodel.book import figures
+from tpmodel.book.yours import fields
 
 BOOK = Path(__file__).resolve().parents[1] / "_build" / "html"
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking".split()
@@ -31,6 +32,21 @@ MEASURE = """async identity => {
     frame.push(performance.now() - start);
   }
   return [handler, frame];
+}"""
+
+ANSWER = """async ([name, texts]) => {
+  const field = document.querySelector("#yours form").elements[name], frame = [];
+  for (const text of texts) {
+    field.value = text;
+    await new Promise(requestAnimationFrame);
+    const start = performance.now();
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+    const { port1, port2 } = new MessageChannel();
+    await new Promise(done => { port1.onmessage = done; port2.postMessage(0); });
+    frame.push(performance.now() - start);
+    await new Promise(done => setTimeout(done, 100));  // what is computed after the frame
+  }
+  return frame;
 }"""
 
 LIVE = """() => {
@@ -62,6 +78,22 @@ def weigh(browser):
         print(f"{path.relative_to(BOOK)!s:28} {weight(asked):10,} {len(asked):9} {live:8.0f} ms {loaded:10.0f} ms")
 
 
+def plan(browser):
+    """Print how long the planner's page takes from a field's input to the painted frame."""
+    page = browser.new_page()
+    page.goto((BOOK / "book" / "yours.html").as_uri())
+    listed = {field.name: list(field.options) for field in fields.fields() if field.options}
+    moves = {"context": [str(tokens) for tokens in range(1000, 100_000, 1000)], "gpu": listed["gpu"],
+             "model": listed["model"], "count": listed["count"] * 8}
+    print(f"\n{'field of the planner':22} {'moves':>6} {'frame p50':>10} {'p95':>8}")
+    for name, texts in moves.items():
+        page.evaluate("document.querySelector('#yours .tp-reset').click()")
+        page.evaluate(ANSWER, [name, texts[:20]])  # the browser compiles what is used often
+        frame = page.evaluate(ANSWER, [name, texts])
+        print(f"{name:22} {len(texts):6} {statistics.median(frame):7.1f} ms {p95(frame):5.1f} ms")
+    page.close()
+
+
 def p95(numbers):
     return statistics.quantiles(numbers, n=20)[-1]
 
@@ -70,6 +102,7 @@ def main():
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         weigh(browser)
+        plan(browser)
         print(f"\n{'figure':18} {'html':>8} {'script':>8} {'handler p50':>12} {'p95':>8} {'frame p95':>10}"
               "   Python redraw / handler")
         for make in figures.ALL:

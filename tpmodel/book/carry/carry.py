@@ -22,6 +22,9 @@ from .refer import Refer
 from .script import Script
 
 
+SHARED = 60  # letters of a list; from here on equal ones are one constant
+
+
 class Carrier:
     """What was met so far. `replaced` : function -> the function that stands for it; `evaluated` : functions without
     parameters whose value is data."""
@@ -30,7 +33,7 @@ class Carrier:
         self.replaced, self.evaluated, self.kept_results = python.REPLACED | replaced, evaluated, kept_results
         self.names, self.kept, self.taken = {}, [], set()
         self.classes, self.constants, self.functions, self.formulas = [], [], [], {}
-        self.equal = {}
+        self.equal, self.texts = {}, {}
 
     def name(self, value, hint):
         """A JavaScript name of its own."""
@@ -146,7 +149,8 @@ class Carrier:
         if is_dataclass(value):
             return self._instance(value, hint)
         if isinstance(value, (tuple, list)):
-            return f"[{', '.join(self.refer(one, hint) for one in value)}]"
+            text = f"[{', '.join(self.refer(one, hint) for one in value)}]"
+            return text if len(text) < SHARED else self.texts.get(text) or self._constant(value, hint, text)
         if isinstance(value, dict):
             text = ", ".join(f"[{self.refer(key, hint)}, {self.refer(one, hint)}]" for key, one in value.items())
             return self._constant(value, hint, f"$dict([{text}])")
@@ -157,7 +161,7 @@ class Carrier:
         raise Uncarried(f"{hint} = {value!r:.60}: no data that the page could hold")
 
     def _constant(self, value, hint, text):
-        name = self.name(value, f"{hint.strip('_')}$")
+        name = self.texts[text] = self.name(value, f"{hint.strip('_')}$")
         self.constants.append(f"const {name} = {text};")
         return name
 

@@ -1,4 +1,5 @@
 /* What Python means and JavaScript does not: the helpers that carried functions call. */
+const MOST_KEPT = 5000;
 let $ids = new Map(), $memos = [], $age = 0, $last = 0;
 const $id = text => $ids.get(text) ?? ($ids.set(text, `#${$last += 1}`), `#${$last}`);
 /* Equal values have equal keys: what is small as it is, all else by a number, until all numbers are forgotten. */
@@ -14,12 +15,19 @@ const $memo = f => {
   const found = new Map();
   $memos.push(found);
   return (...all) => {
-    const key = all.map($key).join("|");
+    let key = "";
+    for (const one of all) key += `${$key(one)}|`;
     if (!found.has(key)) found.set(key, f(...all));
     return found.get(key);
   };
 };
-const $forget = () => { $ids.clear(); $age += 1; for (const found of $memos) found.clear(); };
+/* Now and then, so that the page does not grow. */
+const $forget = () => {
+  if ($memos.every(found => found.size < MOST_KEPT)) return;
+  $ids.clear();
+  $age += 1;
+  for (const found of $memos) found.clear();
+};
 
 class Dict {
   constructor(pairs = []) { this.m = new Map(); for (const pair of pairs) this.m.set($key(pair[0]), pair); }
@@ -36,6 +44,7 @@ class Dict {
   update(...more) { for (const one of more) for (const [k, v] of $pairs(one)) this.set(k, v); }
   [Symbol.iterator]() { return this.keys()[Symbol.iterator](); }
 }
+const $none = new Dict();
 class Group extends Dict { constructor(all = []) { super(); for (const x of all) this.add(x); } }  // a set
 class Range {
   constructor(from, to, step) { Object.assign(this, { from, step, length: Math.max(0, Math.ceil((to - from) / step)) }); }
@@ -51,7 +60,16 @@ class AttributeError extends ValueError {}
 const $pairs = x => x instanceof Group || !(x instanceof Dict) ? $seq(x).map(one => [one, one]) : x.items();
 const $seq = all => Array.isArray(all) ? all : [...all], $tuple = (all = []) => $seq(all), $list = (all = []) => [...all];
 const $set = all => new Group(all), $len = x => x instanceof Dict ? x.size : x.length, $items = x => x.items();
-const $dict = (pairs = [], more = new Dict()) => new Dict([...pairs instanceof Dict ? pairs.items() : pairs, ...more.items()]);
+const $union = (a, b) => {
+  const made = new a.constructor();
+  made.m = new Map(a.m);
+  for (const [key, pair] of b.m) made.m.set(key, pair);
+  return made;
+};
+const $dict = (pairs = [], more = null) => {
+  const made = pairs instanceof Dict ? pairs : new Dict(pairs);
+  return more || made === pairs ? $union(made, more ?? $none) : made;
+};
 const $put = (x, k, v) => x instanceof Dict ? x.set(k, v) : x[k < 0 ? x.length + k : k] = v;
 const $t = x => x === undefined || x === null || typeof x !== "object" ? Boolean(x) : ($len(x) ?? 1) > 0;
 const $eq = (a, b) => {
@@ -76,11 +94,6 @@ const $sub = (a, b) => a instanceof Dict ? $set(a.keys().filter(x => !b.has(x)))
 const $mul = (a, b) => typeof a === "string" ? a.repeat(Number(b)) : typeof b === "string" ? b.repeat(Number(a)) :
   Array.isArray(a) ? Array.from({ length: Math.max(0, b) }, () => a).flat() : a * b;
 const $floordiv = (a, b) => Math.floor(a / b), $mod = (a, b) => a - Math.floor(a / b) * b;
-const $union = (a, b) => {
-  const made = new a.constructor();
-  for (const one of [a, b]) for (const [key, pair] of one.m) made.m.set(key, pair);
-  return made;
-};
 const $at = (x, i) => {
   if (x instanceof Range) return x.at(i);
   if (!(x instanceof Dict)) return x[i < 0 ? x.length + i : +i] ?? null;
@@ -94,8 +107,9 @@ const $slice = (x, from, to, step) => {
 const $range = (a, b, step = 1) => b === undefined ? new Range(0, a, 1) : new Range(a, b, step);
 const $sum = (all, first = 0) => $seq(all).reduce($add, first);
 const $zip = (...all) => {
-  const lists = all.map($seq);
-  return Array.from({ length: Math.min(...lists.map(one => one.length)) }, (_, i) => lists.map(one => one[i]));
+  const lists = all.map($seq), found = [];
+  for (let i = 0, n = Math.min(...lists.map(one => one.length)); i < n; i += 1) found.push(lists.map(one => one[i]));
+  return found;
 };
 const $map = (f, ...all) => $zip(...all).map(each => f.$fields ? new f(...each) : f(...each));
 const $filter = (f, all) => $seq(all).filter(x => $t(f ? f(x) : x)), $any = all => $seq(all).some($t);
@@ -165,7 +179,7 @@ const $match = (pattern, text) => $met(new RegExp(`^(?:${pattern})`).exec(text))
 const $pattern = pattern => ({ fullmatch: text => $fullmatch(pattern, text), search: text => $met(new RegExp(pattern).exec(text)) });
 
 /* Values by name, as tpmodel.formula.view.View: what it does not hold a recipe or the formula of the name gives. */
-const $none = new Dict(), $formula = name => $forms[name] ?? null, $said = (f, __doc__) => Object.assign(f, { __doc__ });
+const $formula = name => $forms[name] ?? null, $said = (f, __doc__) => Object.assign(f, { __doc__ });
 class View {
   constructor(values, recipes, given, sources) {
     Object.assign(this, { _held: values, _recipes: recipes ?? $none, _sources: sources ?? $none, $found: new Map() });
@@ -197,15 +211,19 @@ class View {
     recipe(spy(this));
     return read;
   }
-  $with(more, recipes, sources) {
-    const held = $dict(this._held), kept = $dict(this._recipes);
-    for (const name in more) { held.set(name, more[name]); kept.pop(name); }
-    for (const name in recipes) { kept.set(name, recipes[name]); held.pop(name); }
-    return new View(held, kept, null, $union(this._sources, $dict(Object.entries(sources))));
+  $with(more, recipes) {
+    const own = [this._held, this._recipes].map(table => $union(table, $none)), all = [more, recipes];
+    own.forEach((table, i) => {
+      for (const name in all[i]) table.set(name, all[i][name]);
+      for (const name in all[1 - i]) table.m.delete(name);
+    });
+    return new View(...own, null, this._sources);
   }
-  extended(more) { return this.$with(more, {}, {}); }
-  given(more) { return this.$with(more, {}, {}); }
-  derived(recipes) { return this.$with({}, recipes, {}); }
-  sourced(sources) { return this.$with({}, {}, sources); }
+  extended(more) { return this.$with(more, {}); }
+  given(more) { return this.$with(more, {}); }
+  derived(recipes) { return this.$with({}, recipes); }
+  sourced(sources) {
+    return new View(this._held, this._recipes, null, $union(this._sources, $dict(Object.entries(sources))));
+  }
   names() { return this._held.keys(); }
 }

@@ -24,10 +24,15 @@ def number(text, name):
     return f'<button type="button" class="tp-ask" aria-haspopup="dialog" data-name="{name}">{text}</button>'
 
 
-def answer(said):
-    """The page's answer to {field: text}, as HTML."""
+def first(said):
+    """What is asked first, of {field: text}, as HTML: does it fit, how long a context, how fast."""
+    return _first(make(fields.ask(said)))
+
+
+def rest(said):
+    """All else: every way, what fills a card, the line that starts it, what is assumed."""
     made = make(fields.ask(said))
-    return "\n".join([_first(made), _ways(made), _memory(made), _line(made, said), _assumed(made)])
+    return "\n".join([_ways(made), _memory(made), _line(made, said), _assumed(made)])
 
 
 def peer_words(said):
@@ -67,7 +72,9 @@ def _first(made):
         tiles.append(_tile("Prompt", number(f"{mid:,.0f}", "prefill_s"), "tokens/s",
                            f"{slow:,.0f} to {fast:,.0f}; {what} of {tokens:,}: {tokens / mid:,.1f} s"))
     state = "tp-yes" if best.fits and not best.placement.offloaded_bytes else "tp-no"
-    return (f'<p class="tp-verdict {state}">{_code(made.verdict)}.</p>'
+    head, _, more = made.verdict.partition(";")
+    head = f"<b>{_code(head[:1].upper() + head[1:])}</b>"
+    return (f'<p class="tp-verdict {state}">{head}{";" * bool(more)}{_code(more)}.</p>'
             f'<div class="tp-tiles">{"".join(tiles)}</div>')
 
 
@@ -80,7 +87,7 @@ def _ways(made):
     parts = [part for part in ("decode", "prefill") if any(getattr(way, part) for way in made.tried)]
     rows = [_scale(made, part) for part in parts]
     stopped = "".join(f"<li><s>{escaped(way)}</s> {_code(reason)}</li>" for reason, way in made.refused.items())
-    users = f"<p>{escaped(made.best.users.words)}.</p>" if made.best.users and made.best.users.largest_batch else ""
+    users = f"<p>{_code(made.best.users.words)}.</p>" if made.best.users and made.best.users.largest_batch else ""
     return f"<h3>Every way</h3>{''.join(rows)}{users}" + (f'<ul class="tp-stopped">{stopped}</ul>' if stopped else "")
 
 
@@ -89,7 +96,9 @@ def _scale(made, part):
     top = max(getattr(way, part).rates[-1] for way in made.tried if getattr(way, part))
     best = verdict.choose(made.tried, part)
     head = {"decode": "Chat", "prefill": "Documents" if made.setting.pooling else "Prompts"}[part]
-    rival = crossover.rival(made.config, made.machine, made.tried, made.setting, best, replace(made.ask, goal=part))
+    rival = made.rival
+    if part != made.ask.goal or best is not made.best:
+        rival = crossover.rival(made.config, made.machine, made.tried, made.setting, best, replace(made.ask, goal=part))
     said = f"<b>{head}: {escaped(best.label)}</b>"
     if rival:
         said += f", {rival.mid:.2f} times as fast as {escaped(rival.other.label)}"

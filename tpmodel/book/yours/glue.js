@@ -1,6 +1,8 @@
 /* The fields of the page, its answer and its address. */
-const root = document.getElementById("yours"), form = root.querySelector("form"), note = root.querySelector(".tp-note[role]");
-const out = root.querySelector(".tp-answer"), beside = root.querySelector(".tp-peer"), link = root.querySelector(".tp-link");
+const root = document.getElementById("yours"), form = root.querySelector("form");
+const note = root.querySelector(".tp-note[role]");
+const copy = text => navigator.clipboard?.writeText(text) ?? Promise.reject();
+const [out, beside, rest, link] = ["answer", "peer", "rest", "link"].map(name => root.querySelector(`.tp-${name}`));
 const inputs = [...form.elements].filter(one => one.name), starts = inputs.map(one => one.value);
 const changed = () => inputs.filter((one, i) => one.value !== starts[i]);
 const restore = () => inputs.forEach((one, i) => { one.value = starts[i]; });
@@ -19,9 +21,12 @@ function show() {
   $forget();
   try {
     const asked = $dict(inputs.map(one => [one.name, carried.plain(one.value)]));
-    out.innerHTML = carried.answer(asked);
+    out.innerHTML = carried.first(asked);
     shown = asked;
-    waiting = setTimeout(() => { beside.innerHTML = carried.peers(asked); }, 30);  // after the answer is painted
+    waiting = setTimeout(() => {  // when this is painted
+      rest.innerHTML = carried.rest(asked);
+      waiting = setTimeout(() => { beside.innerHTML = carried.peers(asked); });
+    }, 20);
     say("");
     return "";
   } catch (error) {
@@ -63,9 +68,11 @@ form.addEventListener("change", () => { show(); remember(); });
 form.addEventListener("reset", event => { event.preventDefault(); restore(); show(); remember(); });
 root.addEventListener("click", event => {
   const { target } = event, copied = target.closest("[data-copy]"), number = target.closest("[data-name]");
-  if (copied) navigator.clipboard?.writeText(copied.previousSibling.textContent).then(() => { copied.textContent = "Copied"; });
+  if (copied) copy(copied.previousSibling.textContent).then(() => { copied.textContent = "Copied"; });
   if (number) window.tpWhy(number.textContent, ...carried.reasons(shown, number.dataset.name));
-  if (target === link) { event.preventDefault(); navigator.clipboard?.writeText(link.href).then(() => say("The link is copied.")); }
+  if (target !== link) return;
+  event.preventDefault();
+  copy(link.href).then(() => say("The link is copied."), () => { location.href = link.href; });
 });
 window.addEventListener("hashchange", readHash);
 readHash();

@@ -13,18 +13,19 @@ STILL = "Without JavaScript this is the answer for the setting shown; <code>tpmo
 def fragment():
     """The fields and the answer to their start."""
     shown = [_field(field) for field in fields.fields()]
-    first = [text for field, text in zip(fields.fields(), shown) if not field.more]
+    open_ = [text for field, text in zip(fields.fields(), shown) if not field.more]
     more = [text for field, text in zip(fields.fields(), shown) if field.more]
     return "\n".join([
         f'<section class="tp-yours" id="{fields.NAME}">',
         f'<noscript><p class="tp-note">{STILL}</p></noscript>',
-        '<form class="tp-controls" autocomplete="off" onsubmit="return false">', *first,
+        '<form class="tp-controls" autocomplete="off" onsubmit="return false">', *open_,
         f'<details class="tp-more"><summary>More: {len(more)} fields</summary>', *more, "</details>",
         '<p class="tp-foot"><button type="reset" class="tp-reset">Reset</button>',
         f'<a class="tp-link" href="#{fields.NAME}">Link to this setting</a></p>',
         '<p class="tp-note" role="status"></p>', "</form>",
-        f'<div class="tp-answer" aria-live="polite">{answer.answer({})}</div>',
-        f'<div class="tp-peer">{answer.peer_words({})}</div>', "</section>",
+        f'<div class="tp-answer" aria-live="polite">{answer.first({})}</div>',
+        f'<div class="tp-peer">{answer.peer_words({})}</div>',
+        f'<div class="tp-rest">{answer.rest({})}</div>', "</section>",
         f'<script defer src="../_static/{SCRIPT}"></script>'])
 
 
@@ -45,8 +46,8 @@ def script():
     """The whole script of the page."""
     carrier = Carrier(stand.REPLACED, stand.EVALUATED, stand.KEPT)
     names = {name: carrier.refer(function) for name, function in (
-        ("answer", answer.answer), ("peers", answer.peer_words), ("reasons", answer.reasons), ("plain", fields.plain),
-        ("check", fields.check), ("fieldOf", fields.field_of), ("plan", stand.document))}
+        ("first", answer.first), ("rest", answer.rest), ("peers", answer.peer_words), ("reasons", answer.reasons),
+        ("plain", fields.plain), ("check", fields.check), ("fieldOf", fields.field_of), ("plan", stand.document))}
     own = ", ".join(f"{name}: {function}" for name, function in names.items())
     part = lambda package, file: (resources.files(package) / file).read_text(encoding="utf-8")
     return "\n".join(["(() => {", '"use strict";', part("tpmodel.book.carry", "runtime.js"), carrier.program(),

@@ -6,7 +6,7 @@ from itertools import product
 from ...catalog import assumptions, gpus, hosts, links, sourced
 from ...formula import printers, view
 from ...planner.engine import architectures, kernels, memory, takes
-from ...planner.plan import assume, build, one_pass, overhead, placement, plan, products, wire
+from ...planner.plan import assume, build, one_pass, overhead, placement, places, plan, products, wire
 from ...planner.shapes import models
 from ... import inputs
 from . import fields
@@ -141,7 +141,8 @@ EVALUATED = {fields.fields, written, known, in_quants, slots, same_names, reposi
              hosts.hosts,
              links.links, links.listed, assumptions.assumptions, models.models, models.quants, kernels.rules,
              architectures._table}
-KEPT = {takes.taken, memory.layout, one_pass.shape, one_pass.waiting, placement.reads, placement.cache_bytes,
-        placement.bytes_of, placement.stage_bytes, overhead.stage_layers, products.work, kernels.decide, assume.engine,
-        assume.wait, assume.mfu_number, assume.achieved_number, assume.of_card, assume.pipeline, wire.in_step,
-        wire.numbers, wire.protocol}
+KEPT = {plan.make, takes.taken, memory.layout, memory.plan_model, one_pass.shape, one_pass.waiting, one_pass._given,
+        one_pass._in_groups, overhead.stage_layers, placement.reads, placement.cache_bytes, placement.memories,
+        placement.bytes_of, placement.stage_bytes, places.link_at, products.work, kernels.decide, assume.engine,
+        assume.wait, assume.mfu_number, assume.achieved_number, assume.of_card, assume.pipeline, wire.at_end,
+        wire.in_step, wire.numbers, wire.protocol}

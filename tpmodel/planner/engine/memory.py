@@ -196,7 +196,8 @@ def layout(order, setting):
 
 def plan(order, setting, kv_pool_bytes):
     """vLLM's plan for layers in `order` (a tuple of Layers) and `kv_pool_bytes` on every GPU."""
-    cut, longest = layout(order, setting), setting.context_tokens
+    longest = setting.context_tokens
+    cut = layout(order, replace(setting, context_tokens=1, sequences=1))  # on which it does not depend
     groups, sizes = cut.groups, cut.sizes
     if not groups:
         return Pool(0, 0, 0, 0, 0, 1, 0, 0, 0, longest, True, 0.0)

@@ -71,6 +71,7 @@ def of_ways(config, machine, tried, setting, best, ask):
     met = None
     if ask.goal == "decode":
         first = tp_ahead(link, 1)
-        met = next((batch for batch in BATCHES if tp_ahead(link, batch) != first and fits(batch)), None)
+        met = next((batch for batch in BATCHES if not fits(batch) or tp_ahead(link, batch) != first), None)
+        met = met if met and fits(met) else None  # where one does not fit, no larger one does
     return {"ahead": max(both, key=lambda kind: rate(kind, link)), "batch": met,
             "link_bytes_per_s": meeting_bytes_per_s(link, tp_ahead)}

@@ -171,8 +171,9 @@ def stages(config, placement, link, job, end):
                   gap_s=gap.base_range[2 - end] if job.waits else 0,
                   read_bytes=max(1.0, (read - work.expert_bytes) * placement.ranks),
                   cache_read_bytes=job.sequences * (cache + 2 * states),
-                  linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end])
-        found.setdefault(place, []).append(v.sourced(gap_s=gap, mfu_frac=mfu))
+                  linear_s=work.linear_s, experts_s=work.experts_s, floor_s=work.floor_s, mfu_frac=mfu.base_range[end],
+                  sources={"gap_s": gap, "mfu_frac": mfu})
+        found.setdefault(place, []).append(v)
     return [max(views, key=lambda v: v.busy_s) for views in found.values()]
 
 
@@ -190,26 +191,31 @@ def shape(config, order):
             "allreduces": View({"layers": len(config.order)}).allreduces / (2 if alone else 1)}
 
 
-def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes):
-    """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
+def _given(card, link, engine, ranks, end):
+    """({name: value}, {name: source}, the link) of what card, link and engine give to a view, at one end."""
     numbers = {"memory_bytes_per_s": card.numbers["memory_bytes_per_s"],
                "attention_flop_per_s": card.numbers["bf16_flop_per_s"],
                "achieved_frac": assume.achieved_number(engine, card)}
     unhidden = assume.of_card(card, "unhidden_frac")
     link = wire.of_engine(link, assume.engine(engine)[-1].said.get("allreduce"), ranks)
-    held = held | {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
-    held |= {"unhidden_frac": unhidden.base_range[2 - end]}
-    numbers["unhidden_frac"] = unhidden
-    v = View(held | {"element_bytes": BF16_BYTES, "ranks": ranks},
-             recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, FOLDED | link.numbers | numbers)
+    values = {name: number.base_range[end] for name, number in numbers.items()} | wire.numbers(link, ranks, end)
+    values |= {"unhidden_frac": unhidden.base_range[2 - end], "element_bytes": BF16_BYTES, "ranks": ranks}
+    return values, FOLDED | link.numbers | numbers | {"unhidden_frac": unhidden}, link
+
+
+def _on_card(card, link, engine, ranks, end, allreduce, share, held, recipes, sources):
+    """A view that reads weights on a card, and over a link sends a share of its message in each `allreduce`."""
+    values, known, link = _given(card, link, engine, ranks, end)
+    v = View(held | values, recipes | {"message_bytes": "allreduce_payload_bytes"}, GIVEN, known | sources)
     if wire.protocol(link) == "ring":  # a formula gives it
         return v
     return v.given(**{allreduce: wire.allreduce_s(link, v.message_bytes / share, ranks, end)})
 
 
-def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_s=0, floor_s=0, **folded):
+def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_s=0, floor_s=0, sources=None, **folded):
     """The view of one card's part of a pass, from totals that were folded from a structure, at one end of all ranges.
 
+    sources : name -> where a folded value is from
     folded : tokens, context_tokens, read_bytes, cache_read_bytes, linear_s, gap_s, mfu_frac, what `shape` gives
     """
     folded |= {"experts_s": experts_s, "floor_s": floor_s}
@@ -219,7 +225,7 @@ def stage(card, link, end, sequences=1, engine=assume.ENGINE, *, ranks, experts_
         return sequences * v(passes.attention_s, tokens=v.tokens / sequences)
 
     recipes = {"attention_s": each_meets_its_own} if sequences != 1 else {}
-    return _on_card(card, link, engine, ranks, end, "protocol_allreduce_s", 1, folded, recipes)
+    return _on_card(card, link, engine, ranks, end, "protocol_allreduce_s", 1, folded, recipes, sources or {})
 
 
 def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume.ENGINE, packed=1):
@@ -227,7 +233,7 @@ def draft_view(config, cards, link, ranks, sequences, drafts, end, engine=assume
     held = {"draft_bytes": packed * draft_bytes(config, sequences), "drafts": drafts, "hidden": config.hidden,
             "tokens": sequences * (1 + drafts), "draft_gap_s": assume.draft_gap(engine).base_range[2 - end],
             "draft_allreduces": assume.DRAFT_ALLREDUCES if ranks > 1 else 0}
-    views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {})
+    views = [_on_card(card, link, engine, ranks, end, "draft_allreduce_s", 1 + drafts, held, {}, {})
              for card in {card.key: card for card in cards}.values()]
     return max(views, key=lambda v: v.draft_s)
 

@@ -1,6 +1,7 @@
 """A plan and its parts as values: what was asked, the machine, each way to split, and the best of them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from . import drafts
 from .assume import CHUNK_TOKENS, ENDS, MID
@@ -91,9 +92,14 @@ class Way:
     pool: object  # vLLM's own plan for the cache, in the middle
     at_once: int  # sequences, where the line must say how many
     setting: object  # the engine's, with the sequences that may run at once
-    users: object = None
+    count: object = None  # gives the Users, which take long to count; None of an embedding model
     decode: Speed = None  # None where it does not fit, and of an embedding model
     prefill: Speed = None
+
+    @cached_property
+    def users(self):
+        """What it gives to many users."""
+        return self.count() if self.count else None
 
     @property
     def holds_tokens(self):

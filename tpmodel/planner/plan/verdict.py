@@ -46,9 +46,11 @@ def sentence(best, tried, part, batch, rival=None):
 
 def _queued(best, tried, batch):
     """The way that gives most together, where it takes fewer sequences at once than were asked for: others wait."""
+    if batch == 1:
+        return ""
     other = max((way for way in tried if way.users), key=lambda way: way.users.largest_together or 0, default=None)
     together = (other and other.users.largest_together) or 0
-    if batch == 1 or together <= best.rate("decode") or other.users.largest_batch >= batch:
+    if together <= best.rate("decode") or other.users.largest_batch >= batch:
         return ""
     each = "" if best.context_tokens else f" with {many(other.users.context_tokens, 'token')} each"
     return (f"; {other.label} takes {other.users.largest_batch:,} of the {batch:,} at once{each}, {together:,.1f} "

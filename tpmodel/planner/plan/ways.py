@@ -120,11 +120,16 @@ def _with_speeds(config, link, setting, ask, made, budget):
             made = replace(made, decode=Speed(rates, spent["decode"]))
     if setting.pooling:
         return made
+    return replace(made, count=lambda: _users(config, link, setting, ask, made, budget, confirmed[assume.MID]))
+
+
+def _users(config, link, setting, ask, made, budget, confirmed):
+    """The Users of a Way."""
+    placed, at = made.placement, made.context_tokens
     if not made.fits:  # fewer may fit
         at = ask.context or ask.prompt or min(assume.PROMPT_TOKENS, setting.context_tokens)
     step = lambda sequences: one_pass.decode(setting, at, sequences, ask.mtp, engine=ask.engine)
     most = placement.most(config, placed, setting, budget, max(1, at), ask.max_num_seqs)
     line = placement.at_once(config, placed, setting, made.memories, max(1, at)) if made.fits else 0
     full = bool(ask.max_num_seqs) and most >= ask.max_num_seqs * placed.replicas
-    return replace(made, users=users.users(config, placed, link, step, ask.batch, most, line, confirmed[assume.MID],
-                                           at, full))
+    return users.users(config, placed, link, step, ask.batch, most, line, confirmed, at, full)
