@@ -19,7 +19,7 @@ def share(frac):
     >>> share(0.92), share(0.9239999999)
     ('0.92', '0.923999')
     """
-    return f"{math.floor(round(frac * 1e6, 6)) / 1e6:g}"
+    return f"{float(str(frac)[:8]):g}"  # its digits as they are printed, cut
 
 
 def copies(placed, config):
