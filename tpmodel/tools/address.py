@@ -16,7 +16,7 @@ def run(args):
     """The address of the book's page “Your model, your cards” that asks the same, for models and cards of the catalog.
     """
     from ..book.yours import fields
-    from ..catalog.gpus import gpu
+    from ..planner.plan.plan import make
 
     base = args.base or (BUILT.as_uri() if (BUILT / PAGE).exists() else None)
     if base is None:
@@ -24,13 +24,37 @@ def run(args):
     for name in ("why", "explain"):
         if getattr(args, name):
             raise inputs.refused(name, getattr(args, name), "an address prints nothing: it is a flag of plan")
-    asked = command.asked(args)
-    asked = replace(asked, gpus=tuple(gpu(name).key for name in asked.gpus))
+    asked = _named(command.asked(args))
+    make(asked)  # refuses what plan does
     pairs = [f"{fields.NAME}.{name}={quote(text, safe='')}" for name, text in fields.texts(asked).items()]
-    where = base if base.endswith(".html") else f"{base.rstrip('/')}/{PAGE}"
-    address = f"{where}#{'&'.join(pairs) or fields.NAME}"
+    address = f"{_page(base)}#{'&'.join(pairs) or fields.NAME}"
     print(json.dumps({"address": address}) if args.json else address)
     return 0
+
+
+def _named(asked):
+    """A question with its cards, host and slot by the names that the page has for them."""
+    from ..catalog import hosts, sourced
+    from ..catalog.gpus import gpu
+    from ..planner.plan.places import NOT_SAID
+
+    host, slot = asked.host, asked.slot
+    if host and host.strip():
+        first, *more = inputs.counted([host])
+        key = hosts.host(first).key
+        host = None if key in NOT_SAID else f"{len(more) + 1}x {key}" if more else key
+    if slot and slot not in sourced.load(hosts.SLOTS) and "shared" not in slot.split():
+        slot = "pcie{}-x{}".format(*hosts.slot(slot))
+    return replace(asked, gpus=tuple(gpu(name).key for name in asked.gpus), host=host, slot=slot)
+
+
+def _page(base):
+    """The address of the page, of that of the book's folder or of the page itself."""
+    where = base.partition("#")[0].partition("?")[0].rstrip("/")
+    last = where.rpartition("/")[2]
+    if last.endswith(".html") and last != PAGE:
+        raise inputs.refused("base", base, f"it must be the folder of the book's pages, or the address of {PAGE}")
+    return where if last in (PAGE, PAGE.removesuffix(".html")) else f"{where}/{PAGE}"
 
 
 def add_arguments(parser):

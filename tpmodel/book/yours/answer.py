@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ...catalog.gpus import memory
-from ...formula.units import GIB
+from ...formula.units import GIB, many
 from ...planner.plan import crossover, verdict
 from ...planner.plan.command import logged
 from ...planner.plan.plan import make, peers
@@ -58,13 +58,15 @@ def _first(made):
     """The verdict and its three numbers."""
     best, ask = made.best, made.ask
     low, _, high = best.longest
-    span = f"{low:,} to {high:,}" if low < high else "by the engine's own blocks"
-    tiles = [_tile("Longest context", number(f"{best.holds_tokens:,}", "max_context_tokens"), "tokens", span)]
+    span = f"{low:,} to {high:,}" if low < high else "by the engine's own blocks" * (high > 0)
+    span = "as asked" if best.holds_tokens == ask.context else span
+    holds, _, unit = many(best.holds_tokens, "token").partition(" ")
+    tiles = [_tile("Longest context", number(holds, "max_context_tokens"), unit, span)]
     if best.decode:
         slow, mid, fast = best.decode.rates
         who = f"{ask.batch} users together, " if ask.batch > 1 else ""
         tiles.append(_tile("Decode", number(f"{mid:,.1f}", "decode_tokens_per_s"), "tokens/s",
-                           f"{slow:,.1f} to {fast:,.1f}; {who}at {best.context_tokens:,} tokens"))
+                           f"{slow:,.1f} to {fast:,.1f}; {who}at {many(best.context_tokens, 'token')}"))
     if best.prefill:
         slow, mid, fast = best.prefill.rates
         what = "documents" if made.setting.pooling else "a prompt"
@@ -112,11 +114,11 @@ def _dot(way, speed, top, chosen):
     label = f"<b>{escaped(way.label)}</b>" if chosen else escaped(way.label)
     if speed is None:
         return f"<li><span>{label}</span><span>does not fit</span><span></span></li>"
-    slow, mid, fast = speed.rates
+    (slow, mid, fast), holds = speed.rates, many(way.holds_tokens, "token")
     at = lambda rate: f"{FILLED * rate / top:.1f}%"
     text = f"{mid:,.1f} <small>({slow:,.1f} to {fast:,.1f})</small>" if fast < 1000 else (
         f"{mid:,.0f} <small>({slow:,.0f} to {fast:,.0f})</small>")
-    return (f'<li><span>{label} <small>{way.holds_tokens:,} tokens</small></span><i aria-hidden="true">'
+    return (f'<li><span>{label} <small>{holds}</small></span><i aria-hidden="true">'
             f'<i style="left:{at(slow)};width:{at(fast - slow)}"></i><i class="tp-at" style="left:{at(mid)}"></i></i>'
             f"<span>{text}</span></li>")
 

@@ -105,6 +105,8 @@ def ask(said):
     text = lambda name: said.get(name, known[name].start)
     whole = lambda name: int(text(name)) if text(name) else None
     cards = (text("gpu"), text("second")) if text("second") else (text("gpu"),) * int(text("count"))
+    if text("second") and text("count") not in ("1", "2"):
+        raise inputs.refused("count", text("count"), "with one of another kind it must be 2, one of each")
     several = lambda name: text(name) or None if len(cards) > 1 else None  # one card has no link
     return Ask(text("model"), cards, link=several("link"), kv_dtype=text("kv") or None, context=whole("context"),
                util=float(text("util") or Ask.util), reserve_gib=text("reserve") or Ask.reserve_gib,
@@ -129,7 +131,9 @@ def texts(asked):
              for name, value in known.items()}
     for field in fields():
         if not field.accepts(found[field.name]):
-            raise inputs.refused(field.name, found[field.name], f"on the page it must be {field.accepted}")
+            wanted = f"it must be {field.accepted}" if field.options is None else inputs.among(
+                [text for text in field.options if text], found[field.name])
+            raise inputs.refused(field.flag.strip("-") or field.name, found[field.name], f"on the page {wanted}")
     back = ask(found)
     other = next((name for name in Ask.__dataclass_fields__ if getattr(back, name) != getattr(asked, name)), None)
     if other:

@@ -42,15 +42,15 @@ function remember() {
   link.href = "#" + (pairs || "yours");
 }
 
-/* A link's setting: all of it is right, or the start is shown and a note says why. Other links leave the page alone. */
+/* A link's setting, none is the start: all of it is right, or a note says why not. Other links leave the page alone. */
 function readHash() {
   const mine = location.hash.slice(1).split("&").filter(pair => pair.startsWith("yours."));
-  if (!mine.length) return;
+  if (!mine.length && !["", "#yours"].includes(location.hash)) return;
   let wrong;
   restore();
   try {
     for (const pair of mine) {
-      const [name, text = ""] = pair.slice(6).split("=").map(decodeURIComponent);
+      const [name, ...parts] = pair.slice(6).split("=").map(decodeURIComponent), text = parts.join("=");
       carried.check($dict([[name, carried.plain(text)]]));
       form.elements[name].value = text;
     }
@@ -68,12 +68,13 @@ form.addEventListener("change", () => { show(); remember(); });
 form.addEventListener("reset", event => { event.preventDefault(); restore(); show(); remember(); });
 root.addEventListener("click", event => {
   const { target } = event, copied = target.closest("[data-copy]"), number = target.closest("[data-name]");
-  if (copied) copy(copied.previousSibling.textContent).then(() => { copied.textContent = "Copied"; });
+  if (copied) copy(copied.previousSibling.textContent).then(() => { copied.textContent = "Copied"; }, () => {
+    getSelection().selectAllChildren(copied.previousSibling); copied.textContent = "Selected"; });
   if (number) window.tpWhy(number.textContent, ...carried.reasons(shown, number.dataset.name));
   if (target !== link) return;
   event.preventDefault();
   copy(link.href).then(() => say("The link is copied."), () => { location.href = link.href; });
 });
 window.addEventListener("hashchange", readHash);
-readHash();
+if (location.hash) readHash();
 window.tpYours = { ...carried, dict: $dict, plain: $plain, fmt: $fmt };

@@ -107,8 +107,9 @@ def nothing(*_):
 
 
 def shown(value):
-    """A value in a refusal."""
-    return repr(value)
+    """A value in a refusal, of bearable length."""
+    text = repr(value)
+    return text if len(text) <= inputs.SHOWN else f"{text[:inputs.SHOWN // 2]}...{text[-inputs.SHOWN // 3:]}"
 
 
 def named(ask):
