@@ -39,7 +39,7 @@ def check(ask):
         *drafts.asked(ask),
         ("batch", ask.batch, 1 <= ask.batch <= 4096, "a whole number from 1 to 4096"),
         ("prompt", ask.prompt, ask.prompt is None or 1 <= ask.prompt <= (ask.context or ask.prompt),
-         "a whole number >= 1" + (f", at most the context, {ask.context}" if ask.context else "")),
+         f"a whole number from 1 to the context, {ask.context}" if ask.context else "a whole number >= 1"),
         ("host", ask.host, ask.host is None or n > 1, "given with two GPUs or more"),
         ("slot", ask.slot, ask.slot is None or n > 1, "given with two GPUs or more"),
         ("max_num_seqs", seqs, seqs is None or ask.batch <= seqs <= MOST_SEQUENCES,
