@@ -18,6 +18,7 @@ from tpmodel.book.carry.refer import Refer
 from tpmodel.book.carry.script import Script
 from tpmodel.book.yours import answer, fields, page, stand
 from tpmodel.planner.plan.command import asked as read
+from tpmodel.tools import address as addresses
 from tpmodel.tools.cli import main, parser
 
 SETTINGS, SHARES = 200, 4
@@ -156,7 +157,7 @@ def test_the_line_of_the_page_asks_the_same():
         assert read(parser().parse_args(words[1:])) == asked, said
 
 
-def test_an_address_goes_both_ways(capsys):
+def test_an_address_goes_both_ways(capsys, monkeypatch, tmp_path):
     start = ["link", "--model", "qwen3-8b", "--gpu", "2x rtx-3090", "--context", "20000"]
     assert main([*start, "--base", "https://example.org/book"]) == 0
     address = capsys.readouterr().out.strip()
@@ -164,8 +165,12 @@ def test_an_address_goes_both_ways(capsys):
     pairs = [pair.removeprefix("yours.").split("=") for pair in address.partition("#")[2].split("&")]
     asked = fields.ask({name: unquote(text) for name, text in pairs})
     assert (asked.model, asked.gpus, asked.context) == ("qwen3-8b", ("rtx-3090",) * 2, 20000)
+    monkeypatch.setattr(addresses, "BUILT", tmp_path)  # where `make book` puts the pages
+    assert main(start) == 2 and "run `make book`" in capsys.readouterr().err
+    (tmp_path / addresses.PAGE).touch()
     assert main([*start, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["address"].endswith(address.partition("/book/")[2])
+    built = json.loads(capsys.readouterr().out)["address"]
+    assert built == f"{tmp_path.as_uri()}/{address.partition('/book/')[2]}"
 
 
 @pytest.mark.parametrize("more, said", [

@@ -13,8 +13,7 @@ PAGE = "yours.html"
 
 
 def run(args):
-    """The address of the book's page “Your model, your cards” that asks the same, for models and cards of the catalog.
-    """
+    """The address of the book's page “Your model, your cards” that asks the same, for what the catalog has."""
     from ..book.yours import fields
     from ..planner.plan.plan import make
 

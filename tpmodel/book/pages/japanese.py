@@ -33,5 +33,6 @@ def corrected():
         words["quantity"], VERDICTS[one.verdict], _amount(one.article, words["unit"]),
         _amount(one.book_value, words["unit"]),
         re.sub(r"\{([\w.]+)\}", lambda name: short(printed(name[1])), words["why"]))
-    return Words("成り立つ条件が狭い数値と、誤っている数値", ("何の値か", "判定", "記事", "本書", "理由"),
+    head = "何の値か", "判定", "記事", "本書", "理由"
+    return Words("成り立つ条件が狭い数値と、誤っている数値", head,
                  tuple(row(found[key], words) for key, words in said().items()), (2, 3))
